@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Allocation with a test hook: a counter that is compared with the number of the allocation to fail.
+// Allocation with a test hook: a counter that is compared with the number of the allocation to
+// fail.
 
 #include "runtime/base/alloc.h"
 
@@ -18,7 +19,9 @@ static bool allowed(void) {
     return fail_sticky ? asked_for < fail_at : asked_for != fail_at;
 }
 
-void *base_alloc(size_t size) { return allowed() ? calloc(1, size ? size : 1) : NULL; }
+void *base_alloc(size_t size) {
+    return allowed() ? calloc(1, size ? size : 1) : NULL;
+}
 
 void *base_alloc_array(size_t count, size_t size) {
     if (size != 0 && count > SIZE_MAX / size) return NULL;
@@ -29,7 +32,9 @@ void *base_realloc(void *block, size_t size) {
     return allowed() ? realloc(block, size ? size : 1) : NULL;
 }
 
-void base_free(void *block) { free(block); }
+void base_free(void *block) {
+    free(block);
+}
 
 void base_alloc_fail_at(size_t n, int sticky) {
     asked_for = 0;
@@ -37,4 +42,6 @@ void base_alloc_fail_at(size_t n, int sticky) {
     fail_sticky = sticky;
 }
 
-size_t base_alloc_count(void) { return asked_for; }
+size_t base_alloc_count(void) {
+    return asked_for;
+}

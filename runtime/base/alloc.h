@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only place that asks the C library for memory. Everything hosted allocates through here, so that
-// a test can make the n-th allocation fail.
+// The only place that asks the C library for memory. Everything hosted allocates through here, so
+// that a test can make the n-th allocation fail.
 #ifndef RUNTIME_BASE_ALLOC_H
 #define RUNTIME_BASE_ALLOC_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// main of every unit-test program. It exists so that no other library's main (SystemC exports one) is
-// taken instead, and so that a program without tests, or one that leaks, fails.
+// main of every unit-test program. It exists so that no other library's main (SystemC exports one)
+// is taken instead, and so that a program without tests, or one that leaks, fails.
 //
 // Criterion runs each test in a child process that enters here too and never comes back from
 // criterion_run_all_tests, so the leak check below is of the parent; a child checks itself at exit.

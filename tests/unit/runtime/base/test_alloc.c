@@ -15,7 +15,9 @@ Test(alloc, gives_zeroed_memory) {
     base_free(block);
 }
 
-Test(alloc, refuses_array_overflow) { cr_expect_null(base_alloc_array(SIZE_MAX / 2, 3)); }
+Test(alloc, refuses_array_overflow) {
+    cr_expect_null(base_alloc_array(SIZE_MAX / 2, 3));
+}
 
 Test(alloc, fails_the_nth_once) {
     base_alloc_fail_at(2, 0);
