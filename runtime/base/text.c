@@ -101,23 +101,17 @@ static const char *scan_decimal(const char *p, struct decimal *d) {
     return p;
 }
 
-static double decimal_value(const struct decimal *d, const char *text, const char *end) {
+static double decimal_value(const struct decimal *d) {
     double value;
-    if (d->exact && d->digits <= (uint64_t)1 << 53 && d->exponent >= -22 && d->exponent <= 22) {
-        value = (double)d->digits; // both factors are exact: one rounding
-        for (int e = d->exponent; e > 0; e--)
-            value *= 10;
-        double divisor = 1;
+    if (d->exact && d->digits <= (uint64_t)1 << 53 && d->exponent >= -22 && d->exponent <= 0) {
+        double divisor = 1; // exact up to 10^22, as the digits are: one rounding
         for (int e = d->exponent; e < 0; e++)
             divisor *= 10;
-        value = value / divisor;
-        if (d->exponent > 0 && value > 9007199254740992.0) value = -1; // more than one rounding
-        if (value >= 0) return d->negative ? -value : value;
+        value = (double)d->digits / divisor;
+        return d->negative ? -value : value;
     }
     // The general case through strtod, on a copy that is only digits and exponent: no locale's
     // point.
-    (void)text;
-    (void)end;
     char copy[64];
     (void)snprintf(copy, sizeof copy, "%llue%d", (unsigned long long)d->digits, d->exponent);
     value = strtod(copy, NULL);
@@ -145,7 +139,7 @@ bool text_parse_f64(const char *text, double *out) {
     struct decimal d;
     const char *end = scan_decimal(text, &d);
     if (!end || *end) return false;
-    *out = decimal_value(&d, text, end);
+    *out = decimal_value(&d);
     return true;
 }
 
@@ -246,22 +240,22 @@ npu_status text_parse_quantity(const char *text, const char *unit, double *out) 
     while (*p == ' ')
         p++;
     if (*p == '\0' && p == end) {
-        *out = decimal_value(&d, text, end);
+        *out = decimal_value(&d);
         return NULL;
     }
     const struct unit *to = find_unit(unit), *from = find_unit(p);
     if (!to && *unit && strcmp(p, unit) == 0) {
-        *out = decimal_value(&d, text, end);
+        *out = decimal_value(&d);
         return NULL;
     }
     if (!to || !from || to->kind != from->kind) return bad_quantity(text, unit);
     // digits * from.factor * 10^(exponent + from.exponent - to.exponent) / to.factor
     if (from->factor > 1 && d.digits > UINT64_MAX / from->factor) {
-        *out = decimal_value(&d, text, end) * (double)from->factor;
+        *out = decimal_value(&d) * (double)from->factor;
     } else {
         d.digits *= from->factor;
         d.exponent += from->exponent - to->exponent;
-        *out = decimal_value(&d, text, end);
+        *out = decimal_value(&d);
         *out /= (double)to->factor;
         return NULL;
     }
@@ -336,7 +330,7 @@ const char *text_did_you_mean(const char *word, const char *const *words, size_t
     size_t best_distance = SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
         size_t distance = text_edit_distance(word, words[i]);
-        size_t limit = (strlen(words[i]) + 2) / 3;
+        size_t limit = strlen(words[i]) / 3;
         if (distance > limit || distance >= best_distance) continue;
         best = words[i];
         best_distance = distance;
