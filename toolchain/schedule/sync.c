@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dependences become semaphores.
+//
+// Every engine runs its operations in order, and they complete in order; nothing else is ordered by itself. For each operation X
+// (in program order) on engine A:
+//
+//   need = accesses of earlier operations Y that X's accesses conflict with (by address; strided blocks that provably interleave
+//          without touching do not conflict)
+//   a conflict with Y on the same DMA queue sets X's fence; on the same MXU or VEC the engine's own order is enough
+//   for another engine B: X must know that Y is complete, or, where Y only read, that its operands were read
+//   what A knows already (vector clock: per engine the last operation known complete / read) drops out
+//   for what remains: the latest Y of B signals semaphore (B, A, epoch), X waits for one count of it
+//
+// The i-th wait on a semaphore meets the i-th signal, since both engines are in order and each needed Y is later than the last.
+#include "toolchain/schedule/schedule.h"
+
+#include <string.h>
+
+#define ENGINES ((int)ISA_ENGINES)
+#define BUCKETS 1024
+enum { AT_READ, AT_DONE, EPOCHS };
+
+// seq[e][b]: operations of engine b up to this number are known to have reached epoch e.
+struct clock { int seq[EPOCHS][ISA_ENGINES]; };
+
+struct access {
+    struct access *next;  // of the same bucket
+    const struct isa_pat *pat;
+    int64_t lo, hi;       // absolute bytes
+    int op;               // index into p->ops
+    int engine, seq;
+    bool write, dense;    // dense: every byte of [lo, hi)
+    bool *dead;           // shared by the copies of one access in several buckets
+};
+
+struct memory { struct access *bucket[BUCKETS]; int64_t bucket_bytes; };
+
+#define SYNCS 8
+struct extra {            // SYNC operations that go next to an operation
+    struct tile_op *before[SYNCS], *after[SYNCS];
+    int nbefore, nafter;
+};
+
+struct sync {
+    struct tile_program *p;
+    struct memory mem[ISA_DRAM + 1];
+    struct clock known[ISA_ENGINES];  // what the next operation of each engine knows
+    struct clock *start;          // what operation i knew at its start
+    int *seq;                     // number of operation i on its engine, from 1
+    int count[ISA_ENGINES];
+    int fenced[ISA_ENGINES];          // operations of a DMA queue up to this number are complete for the queue's later ones
+    int sem[EPOCHS][ISA_ENGINES][ISA_ENGINES];  // semaphore number, 0: none yet
+    int nsem;
+    struct extra *extra;
+};
+
+static int bucket_of(const struct memory *m, int64_t byte) {
+    int64_t b = byte / m->bucket_bytes;
+    return b >= BUCKETS ? BUCKETS - 1 : (int)b;
+}
+
+static int64_t gcd64(int64_t a, int64_t b) {
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+// Length of the contiguous run at the start of a pattern, and the gcd of the byte strides outside it (0: none).
+static void shape_of(const struct isa_pat *p, int64_t *run_bytes, int64_t *stride_bytes) {
+    int64_t bits = isa_dtype_bits((int)p->dtype), run = 1, g = 0;
+    bool order[ISA_DIMS] = {false};
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (int d = 0; d < ISA_DIMS; d++) {
+            if (order[d] || p->size[d] == 1 || p->stride[d] != run) continue;
+            run *= p->size[d];
+            order[d] = grown = true;
+        }
+    }
+    for (int d = 0; d < ISA_DIMS; d++)
+        if (!order[d] && p->size[d] > 1 && p->stride[d]) g = gcd64(g, p->stride[d] * bits / 8);
+    *run_bytes = (run * bits + 7) / 8;
+    *stride_bytes = g;
+}
+
+// True when two strided blocks share no byte because their runs lie in different residues of the common stride.
+static bool interleave(const struct access *a, const struct access *b) {
+    int64_t ra, rb, sa, sb;
+    shape_of(a->pat, &ra, &sa);
+    shape_of(b->pat, &rb, &sb);
+    int64_t s = gcd64(sa, sb);
+    if (!s) return false;
+    int64_t d = (b->lo - a->lo) % s;
+    if (d < 0) d += s;
+    return d >= ra && d + rb <= s;
+}
+
+static bool conflict(const struct access *y, const struct access *x) {
+    if (*y->dead || !(y->write || x->write) || y->lo >= x->hi || x->lo >= y->hi) return false;
+    return !interleave(y, x);
+}
+
+static void join(struct clock *into, const struct clock *from) {
+    for (int e = 0; e < EPOCHS; e++)
+        for (int b = 0; b < ENGINES; b++)
+            if (from->seq[e][b] > into->seq[e][b]) into->seq[e][b] = from->seq[e][b];
+}
+
+static bool absolute(const struct sync *s, int op, int k, struct access *out) {
+    const struct tile_op *t = s->p->ops[op];
+    enum isa_access access;
+    if (!tile_access(t, k, &out->lo, &out->hi, &access)) return false;
+    const struct tile_buf *b = s->p->bufs[t->operand[k].buf];
+    int64_t base = b->addr[t->operand[k].slot];
+    out->pat = isa_pat_get(&t->insn, k);
+    out->lo += base;
+    out->hi += base;
+    out->op = op;
+    out->engine = (int)t->insn.h.engine;
+    out->seq = s->seq[op];
+    out->write = access & ISA_W;
+    int64_t run, stride;
+    shape_of(out->pat, &run, &stride);
+    out->dense = run == out->hi - out->lo;
+    return b->kind != TILE_WEIGHT && b->kind != TILE_INPUT;  // never written: no dependence
+}
+
+// Latest operations that `op` must know of: need[epoch][engine] is an operation index + 1.
+static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], bool *fence) {
+    const struct tile_op *t = s->p->ops[op];
+    int self = (int)t->insn.h.engine;
+    bool dma = isa_engine_class(self) == ISA_CLASS_DMA;
+    for (int k = 0; k < t->npat; k++) {
+        struct access x;
+        if (!absolute(s, op, k, &x)) continue;
+        struct memory *m = &s->mem[x.pat->space];
+        for (int b = bucket_of(m, x.lo); b <= bucket_of(m, x.hi - 1); b++) {
+            for (struct access **at = &m->bucket[b]; *at;) {
+                struct access *y = *at;
+                if (*y->dead) {
+                    *at = y->next;
+                    continue;
+                }
+                at = &y->next;
+                if (!conflict(y, &x)) continue;
+                if (y->engine == self) {
+                    if (dma && y->seq > s->fenced[self]) *fence = true;
+                    continue;
+                }
+                int *n = &need[y->write ? AT_DONE : AT_READ][y->engine];
+                if (y->op + 1 > *n) *n = y->op + 1;
+            }
+        }
+    }
+}
+
+static void remember(struct sync *s, int op) {
+    const struct tile_op *t = s->p->ops[op];
+    for (int k = 0; k < t->npat; k++) {
+        struct access x;
+        if (!absolute(s, op, k, &x)) continue;
+        struct memory *m = &s->mem[x.pat->space];
+        x.dead = ARENA_NEW(s->p->arena, bool);
+        for (int b = bucket_of(m, x.lo); b <= bucket_of(m, x.hi - 1); b++) {
+            for (struct access *y = m->bucket[b]; y; y = y->next) {
+                // Whoever conflicts with y from now on conflicts with x too, and x is later.
+                bool inside = x.dense && y->lo >= x.lo && y->hi <= x.hi && y->op != op;
+                if (inside && (x.write || (!y->write && y->engine == x.engine))) *y->dead = true;
+            }
+            struct access *copy = ARENA_NEW(s->p->arena, struct access);
+            *copy = x;
+            copy->next = m->bucket[b];
+            m->bucket[b] = copy;
+        }
+    }
+}
+
+static struct tile_op *sync_op(struct sync *s, const struct tile_op *next_to) {
+    struct tile_op *t = ARENA_NEW(s->p->arena, struct tile_op);
+    isa_init(&t->insn, ISA_OP_SYNC);
+    t->insn.h.engine = next_to->insn.h.engine;
+    t->insn.h.tag = next_to->insn.h.tag;
+    t->kernel = next_to->kernel;
+    t->step = next_to->step;
+    t->phase = next_to->phase;
+    return t;
+}
+
+static bool put_wait(struct isa_header *h, int sem) {
+    if (h->wait0_sem && h->wait1_sem) return false;
+    if (!h->wait0_sem) {
+        h->wait0_sem = sem;
+        h->wait0_value = 1;
+        h->acquire |= 1;
+    } else {
+        h->wait1_sem = sem;
+        h->wait1_value = 1;
+        h->acquire |= 2;
+    }
+    return true;
+}
+
+// Puts a wait into the operation, or into SYNCs before it when both places are taken.
+static void add_wait(struct sync *s, int op, int sem) {
+    if (put_wait(&s->p->ops[op]->insn.h, sem)) return;
+    struct extra *x = &s->extra[op];
+    if (x->nbefore && put_wait(&x->before[x->nbefore - 1]->insn.h, sem)) return;
+    NPU_ASSERT(x->nbefore < SYNCS);
+    struct tile_op *t = x->before[x->nbefore++] = sync_op(s, s->p->ops[op]);
+    NPU_ASSERT(put_wait(&t->insn.h, sem));
+}
+
+static bool put_signal(struct isa_header *h, int sem, int when) {
+    if (h->sig0_sem && h->sig1_sem) return false;
+    if (!h->sig0_sem) {
+        h->sig0_sem = sem;
+        h->sig0_inc = 1;
+        h->sig0_when = when;
+    } else {
+        h->sig1_sem = sem;
+        h->sig1_inc = 1;
+        h->sig1_when = when;
+    }
+    return true;
+}
+
+static void add_signal(struct sync *s, int op, int sem, int epoch) {
+    if (put_signal(&s->p->ops[op]->insn.h, sem, epoch == AT_READ ? ISA_AT_READ : ISA_AT_DONE)) return;
+    // A SYNC behind it on the same queue completes after it; "read" of a SYNC is later than the operation's, which is safe.
+    struct extra *x = &s->extra[op];
+    if (x->nafter && put_signal(&x->after[x->nafter - 1]->insn.h, sem, ISA_AT_DONE)) return;
+    NPU_ASSERT(x->nafter < SYNCS);
+    struct tile_op *t = x->after[x->nafter++] = sync_op(s, s->p->ops[op]);
+    NPU_ASSERT(put_signal(&t->insn.h, sem, ISA_AT_DONE));
+}
+
+// True when some other need of `op` brings this knowledge along.
+static bool implied(const struct sync *s, int need[EPOCHS][ISA_ENGINES], int epoch, int engine) {
+    int target = s->seq[need[epoch][engine] - 1];
+    for (int e = 0; e < EPOCHS; e++)
+        for (int b = 0; b < ENGINES; b++) {
+            if (!need[e][b] || (e == epoch && b == engine)) continue;
+            const struct clock *c = &s->start[need[e][b] - 1];
+            if (c->seq[AT_DONE][engine] >= target || (epoch == AT_READ && c->seq[AT_READ][engine] >= target)) return true;
+        }
+    return false;
+}
+
+static npu_status wait_for(struct sync *s, int op, int earlier, int epoch) {
+    int from = (int)s->p->ops[earlier]->insn.h.engine, to = (int)s->p->ops[op]->insn.h.engine;
+    int *sem = &s->sem[epoch][from][to];
+    if (!*sem) {
+        if (s->nsem + 1 >= ISA_SEMS) return npu_fail(UNSUPPORTED, "more than %d semaphores", ISA_SEMS - 1);
+        *sem = ++s->nsem;
+    }
+    add_signal(s, earlier, *sem, epoch);
+    add_wait(s, op, *sem);
+    struct clock *k = &s->known[to];
+    join(k, &s->start[earlier]);
+    for (int e = AT_READ; e <= epoch; e++)
+        if (s->seq[earlier] > k->seq[e][from]) k->seq[e][from] = s->seq[earlier];
+    return NULL;
+}
+
+static npu_status one(struct sync *s, int op) {
+    struct tile_op *t = s->p->ops[op];
+    int self = (int)t->insn.h.engine;
+    int need[EPOCHS][ISA_ENGINES] = {{0}};
+    bool fence = false;
+    s->seq[op] = ++s->count[self];
+    collect(s, op, need, &fence);
+    struct clock *k = &s->known[self];
+    for (int b = 0; b < ENGINES; b++) {
+        if (need[AT_DONE][b] && k->seq[AT_DONE][b] >= s->seq[need[AT_DONE][b] - 1]) need[AT_DONE][b] = 0;
+        if (need[AT_READ][b] && (need[AT_READ][b] <= need[AT_DONE][b] || k->seq[AT_READ][b] >= s->seq[need[AT_READ][b] - 1]))
+            need[AT_READ][b] = 0;
+    }
+    for (int e = 0; e < EPOCHS; e++)
+        for (int b = 0; b < ENGINES; b++)
+            if (need[e][b] && implied(s, need, e, b)) need[e][b] = 0;
+    for (int e = 0; e < EPOCHS; e++)
+        for (int b = 0; b < ENGINES; b++)
+            if (need[e][b]) NPU_TRY(wait_for(s, op, need[e][b] - 1, e));
+    if (fence) {
+        const struct isa_insn_desc *d = isa_find((unsigned)t->insn.h.opcode);
+        for (int f = 0; f < d->nfield; f++)
+            if (!strcmp(d->field[f].name, "fence")) memcpy((char *)&t->insn + d->field[f].offset, &(int64_t){1}, sizeof(int64_t));
+        s->fenced[self] = s->seq[op] - 1;
+    }
+    s->start[op] = *k;
+    remember(s, op);
+    return NULL;
+}
+
+// Puts the SYNC operations into the list.
+static void splice(struct sync *s) {
+    struct tile_program *p = s->p;
+    int more = 0;
+    for (int i = 0; i < p->nop; i++) more += s->extra[i].nbefore + s->extra[i].nafter;
+    struct tile_op **ops = ARENA_ARRAY(p->arena, struct tile_op *, (size_t)(p->nop + more) + 1);
+    int n = 0;
+    for (int i = 0; i < p->nop; i++) {
+        for (int k = 0; k < s->extra[i].nbefore; k++) ops[n++] = s->extra[i].before[k];
+        ops[n++] = p->ops[i];
+        for (int k = 0; k < s->extra[i].nafter; k++) ops[n++] = s->extra[i].after[k];
+    }
+    p->ops = ops;
+    p->nop = p->cap_op = n;
+}
+
+npu_status schedule_sync(struct tile_program *p) {
+    struct sync *s = ARENA_NEW(p->arena, struct sync);
+    s->p = p;
+    s->start = ARENA_ARRAY(p->arena, struct clock, (size_t)p->nop + 1);
+    s->seq = ARENA_ARRAY(p->arena, int, (size_t)p->nop + 1);
+    s->extra = ARENA_ARRAY(p->arena, struct extra, (size_t)p->nop + 1);
+    int64_t bytes[ISA_DRAM + 1] = {0};
+    bytes[ISA_SPM] = p->hw->spm_bytes;
+    bytes[ISA_PSUM] = hw_psum_bytes(p->hw);
+    bytes[ISA_DRAM] = p->dram_bytes;
+    for (int m = 0; m <= ISA_DRAM; m++) s->mem[m].bucket_bytes = bytes[m] / BUCKETS + 64;
+    for (int i = 0; i < p->nop; i++) NPU_TRY(one(s, i));
+    splice(s);
+    return NULL;
+}
