@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compiled program: `struct npu_program_image` in memory, a .npu file on disk. The compiler and the
-// assembler fill an image and write it; the runtime, the inspectors and the simulator read one back.
+// The compiled program: `struct npu_program_image` in memory, a .npu file on disk. The compiler and
+// the assembler fill an image and write it; the runtime, the inspectors and the simulator read one
+// back.
 //
-// Addresses: a program sees one DRAM space that starts at 0 (its DRAM_BASE); code, constants, inputs,
-// outputs and scratch are segments in it. Offsets into the code count bytes from the first instruction.
+// Addresses: a program sees one DRAM space that starts at 0 (its DRAM_BASE); code, constants,
+// inputs, outputs and scratch are segments in it. Offsets into the code count bytes from the first
+// instruction.
 //
-// Memory: everything an image points at lives in the arena it was made in, or is lent by whoever put it
-// there (constants: never copied, neither in writing nor in reading). Strings are never NULL in an image
-// that was read; in one to be written NULL counts as "".
+// Memory: everything an image points at lives in the arena it was made in, or is lent by whoever
+// put it there (constants: never copied, neither in writing nor in reading). Strings are never NULL
+// in an image that was read; in one to be written NULL counts as "".
 //
 // The bytes written depend on nothing but the image.
 #ifndef RUNTIME_CONTAINER_H
@@ -22,10 +24,10 @@
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
 
-enum { CONTAINER_MAX_RANK = 8, CONTAINER_DOORBELLS = 16 };
+enum { CONTAINER_MAX_RANK = 8 };
 
 enum container_section {
-#define CONTAINER_SECTION(NAME, text, code, zlib, required, alignment, limit, meaning)             \
+#define CONTAINER_SECTION(NAME, text, code, zlib, required, alignment, limit, meaning) \
     CONTAINER_##NAME = (code),
 #include "isa/container.def"
 };
@@ -40,9 +42,10 @@ enum container_role {
 #include "isa/container.def"
 };
 
-/// A tensor that the host sees. Contiguous in C order (4-bit types: two to a byte) at dram_offset, inside
-/// an io segment (a state tensor: a state segment). Names are unique within a role. An input and an output
-/// may share their bytes; two inputs may not; two outputs only when they share all of them.
+/// A tensor that the host sees. Contiguous in C order (4-bit types: two to a byte) at dram_offset,
+/// inside an io segment (a state tensor: a state segment). Names are unique within a role. An input
+/// and an output may share their bytes; two inputs may not; two outputs only when they share all of
+/// them.
 struct npu_image_tensor {
     const char *name;
     int dtype;       // enum isa_dtype
@@ -52,7 +55,8 @@ struct npu_image_tensor {
     enum container_role role;
     uint64_t dram_offset; // bytes
     uint64_t bytes;       // product of dims * bits / 8, rounded up
-    int64_t index_limit;  // integer input that indexes something: values 0..limit-1 are valid; else 0
+    int64_t
+        index_limit; // integer input that indexes something: values 0..limit-1 are valid; else 0
 };
 
 /// A range of the program's DRAM. Segments stand in ascending order and do not overlap.
@@ -71,11 +75,11 @@ struct npu_image_launch {
     uint32_t views;       // calls on the host before it that launch nothing
 };
 
-/// Where a run starts. The first entry is the default. With launches, a run submits them in order, and
-/// code_offset is that of the first.
+/// Where a run starts. The first entry is the default. With launches, a run submits them in order,
+/// and code_offset is that of the first.
 struct npu_image_entry {
-    const char *name;     // unique
-    uint64_t code_offset; // bytes, a multiple of 16
+    const char *name;        // unique
+    uint64_t code_offset;    // bytes, a multiple of 16
     const uint32_t *tensors; // indices of the tensors it uses; ntensors 0: all
     size_t ntensors;
     const struct npu_image_launch *launches;
@@ -108,7 +112,8 @@ struct npu_image_span {
     const char *name;
 };
 
-/// A named buffer in DRAM that no host sees: a constant or an intermediate result. Informs debugging only.
+/// A named buffer in DRAM that no host sees: a constant or an intermediate result. Informs
+/// debugging only.
 struct npu_image_buffer {
     const char *name;
     int dtype, rank;
@@ -156,12 +161,12 @@ struct npu_program_image {
     size_t nweights;
 };
 
-/// Checks everything that is said above about an image. `where` starts the messages ("program.npu").
-/// BAD_INPUT with every fault listed. Writer and reader call it.
+/// Checks everything that is said above about an image. `where` starts the messages
+/// ("program.npu"). BAD_INPUT with every fault listed. Writer and reader call it.
 NPU_MUST_USE npu_status container_check(const struct npu_program_image *image, const char *where);
 
-/// Writes a .npu file, complete under its name or not at all. Weights are streamed from their chunks.
-/// BAD_INPUT when the image does not pass container_check, IO, NO_MEMORY.
+/// Writes a .npu file, complete under its name or not at all. Weights are streamed from their
+/// chunks. BAD_INPUT when the image does not pass container_check, IO, NO_MEMORY.
 NPU_MUST_USE npu_status container_write(const struct npu_program_image *image, const char *path);
 
 /// The same into memory of the arena.
@@ -172,8 +177,8 @@ enum container_read_flags {
     CONTAINER_SKIP_WEIGHTS_CRC = 1, // leave the pages of the constants untouched (inspection)
 };
 
-/// Reads an image from bytes, which are lent for the life of the image (8-byte aligned or not). Accepts
-/// any bytes: what is wrong is BAD_INPUT naming the section; `where` starts the messages.
+/// Reads an image from bytes, which are lent for the life of the image (8-byte aligned or not).
+/// Accepts any bytes: what is wrong is BAD_INPUT naming the section; `where` starts the messages.
 NPU_MUST_USE npu_status container_read(struct arena *a, struct span file, const char *where,
                                        unsigned flags, struct npu_program_image **out);
 
@@ -191,9 +196,9 @@ struct container_section_info {
 enum { CONTAINER_MAX_SECTIONS = 64 };
 
 /// The section table alone, checked. `count` sections are stored.
-NPU_MUST_USE npu_status container_sections(struct span file, const char *where,
-                                           struct container_section_info out[CONTAINER_MAX_SECTIONS],
-                                           size_t *count);
+NPU_MUST_USE npu_status
+container_sections(struct span file, const char *where,
+                   struct container_section_info out[CONTAINER_MAX_SECTIONS], size_t *count);
 
 /// Tag of the table, NULL when it is not there.
 const struct npu_image_tag *container_find_tag(const struct npu_program_image *image, uint32_t tag);
@@ -209,8 +214,8 @@ int container_find_entry(const struct npu_program_image *image, const char *name
 const struct npu_image_segment *container_find_segment(const struct npu_program_image *image,
                                                        uint64_t dram_offset);
 
-/// Initial bytes of a code or weights segment of an image that was read (from its code and its one chunk
-/// of constants); an empty span for the other kinds.
+/// Initial bytes of a code or weights segment of an image that was read (from its code and its one
+/// chunk of constants); an empty span for the other kinds.
 struct span container_segment_bytes(const struct npu_program_image *image,
                                     const struct npu_image_segment *segment);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the runtime asks of a device: DRAM ranges to write and read, a submission ring, registers and
-// counters. The simulated device and hardware fill the same table; there is no simulator here.
+// What the runtime asks of a device: DRAM ranges to write and read, a submission ring, registers
+// and counters. The simulated device and hardware fill the same table; there is no simulator here.
 //
 // Every entry gets the pointer that `open` returned. The runtime calls from one thread at a time.
 // Statuses: IO when the device is broken, NO_FIT when its memory is full, FAULT for a fault of the
-// program that ran (the message names cycle, engine, instruction and tag). Entries said to be optional
-// may be NULL.
+// program that ran (the message names cycle, engine, instruction and tag). Entries said to be
+// optional may be NULL.
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
 
@@ -23,13 +23,14 @@ enum { NPU_DEVICE_OPS_VERSION = 1, NPU_DOORBELLS = 16 };
 
 /// One command of the submission ring: run the program at code_offset until HALT.
 struct npu_submission {
-    uint64_t dram_base;    // device address of the program's DRAM, from `alloc`
-    uint64_t dram_bytes;   // its size; an access outside is a fault
-    uint64_t code_base;    // of the code segment, relative to dram_base
-    uint64_t code_bytes;   // size of the code segment
-    uint64_t code_offset;  // first instruction, relative to code_base
+    uint64_t dram_base;               // device address of the program's DRAM, from `alloc`
+    uint64_t dram_bytes;              // its size; an access outside is a fault
+    uint64_t code_base;               // of the code segment, relative to dram_base
+    uint64_t code_bytes;              // size of the code segment
+    uint64_t code_offset;             // first instruction, relative to code_base
     uint64_t doorbell[NPU_DOORBELLS]; // what LDDB reads
-    const struct npu_program_image *image; // lent until `wait`; names for traces and faults; may be NULL
+    const struct npu_program_image
+        *image; // lent until `wait`; names for traces and faults; may be NULL
 };
 
 /// How a submission ended.
@@ -48,7 +49,8 @@ struct npu_device_ops {
     unsigned version; // NPU_DEVICE_OPS_VERSION
     const char *name; // "simulator"
 
-    /// Opens; `config` is of the type that the device documents, lent for the call; NULL: its defaults.
+    /// Opens; `config` is of the type that the device documents, lent for the call; NULL: its
+    /// defaults.
     npu_status (*open)(const void *config, void **device);
 
     /// Ends what runs and releases everything.
@@ -66,8 +68,8 @@ struct npu_device_ops {
     /// Copies bytes to DRAM, inside one allocated range.
     npu_status (*write)(void *device, uint64_t address, struct span bytes);
 
-    /// Optional: lets DRAM at `address` show bytes of the host, read only and lent until the range is
-    /// released, without copying them. Without it the runtime writes them.
+    /// Optional: lets DRAM at `address` show bytes of the host, read only and lent until the range
+    /// is released, without copying them. Without it the runtime writes them.
     npu_status (*map_const)(void *device, uint64_t address, struct span bytes);
 
     /// Optional: makes a range unwritten again, so that reading it before writing it is a fault.
@@ -76,7 +78,8 @@ struct npu_device_ops {
     /// Copies bytes from DRAM.
     npu_status (*read)(void *device, uint64_t address, void *out, size_t bytes);
 
-    /// Puts a command on the ring; returns at once or runs it here. Commands run in the order submitted.
+    /// Puts a command on the ring; returns at once or runs it here. Commands run in the order
+    /// submitted.
     npu_status (*submit)(void *device, const struct npu_submission *submission, uint64_t *ticket);
 
     /// Waits until that command has ended. FAULT when it ended with a fault. Each ticket once.
@@ -90,8 +93,8 @@ struct npu_device_ops {
     size_t (*read_counters)(void *device, struct npu_device_counter *out, size_t capacity);
 };
 
-/// First-fit allocation of ranges in [0, bytes): what `alloc` and `release` of a device need. Zero is
-/// a valid address. Freed neighbours join.
+/// First-fit allocation of ranges in [0, bytes): what `alloc` and `release` of a device need. Zero
+/// is a valid address. Freed neighbours join.
 struct npu_ranges {
     struct npu_range *first; // ascending; owned
     uint64_t bytes;
@@ -108,8 +111,8 @@ NPU_MUST_USE npu_status npu_ranges_alloc(struct npu_ranges *r, uint64_t bytes, u
 /// Gives back a range by its address; an unknown address is ignored.
 void npu_ranges_release(struct npu_ranges *r, uint64_t address);
 
-/// Size of the allocated range that holds all of [address, address + bytes), or 0: then the access is
-/// out of range.
+/// Size of the allocated range that holds all of [address, address + bytes), or 0: then the access
+/// is out of range.
 uint64_t npu_ranges_find(const struct npu_ranges *r, uint64_t address, uint64_t bytes);
 
 #endif
