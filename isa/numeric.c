@@ -5,21 +5,6 @@
 
 #include "isa/numeric.h"
 
-int num_dtype_bits(int dtype) {
-    switch ((enum isa_dtype)dtype) {
-#define ISA_DTYPE(N, text, code, bits, kind, on_chip, doc) \
-    case ISA_##N: return (bits);                           \
-        #include "isa/dtype.def"
-    case ISA_DTYPE_NONE: break;
-    }
-    return 0;
-}
-
-bool num_dtype_is_float(int dtype) {
-    return dtype == ISA_F32 || dtype == ISA_F16 || dtype == ISA_BF16 || dtype == ISA_F8E4M3 ||
-           dtype == ISA_F8E5M2 || dtype == ISA_F64;
-}
-
 float num_load_f32(int dtype, const void *base, int64_t index) {
     float out = 0.0f;
     num_read_f32(dtype, base, index, 1, &out, 1);
@@ -62,19 +47,17 @@ int64_t num_vop_i64(int op, int64_t acc, int64_t a, int64_t b) {
     return out;
 }
 
+// clang-format off
 bool num_vop_has(int op, bool integer) {
     int types = -1;
     switch ((enum isa_vop)op) {
 #define ISA_VOP(N, text, code, operands, kind, float_and_int, doc) \
-    case ISA_VOP_##N:                                              \
-        types = (float_and_int);                                   \
-        break;
+    case ISA_VOP_##N: types = (float_and_int); break;
 #include "isa/vop.def"
     }
     return types == 1 || types == (integer ? 2 : 0);
 }
 
-// clang-format off
 float num_exp(float x) { return num_fn_exp(x); }
 float num_log(float x) { return num_fn_log(x); }
 float num_tanh(float x) { return num_fn_tanh(x); }

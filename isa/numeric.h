@@ -24,7 +24,6 @@
 #include <stdint.h>
 
 // ---- one element
-// ----------------------------------------------------------------------------------
 float num_load_f32(int dtype, const void *base, int64_t index);
 int64_t num_load_i64(int dtype, const void *base, int64_t index);
 void num_store_f32(int dtype, void *base, int64_t index, float value);
@@ -33,12 +32,8 @@ void num_store_i64(int dtype, void *base, int64_t index, int64_t value);
 // What num_store_f32 and a load would give: `value` after a round trip through dtype.
 float num_round_to(int dtype, float value);
 
-// Bits of one element; 0 for a code that is no dtype. True for FLOAT rows.
-int num_dtype_bits(int dtype);
-bool num_dtype_is_float(int dtype);
-
 // ---- runs: elements first, first + stride, ... of base; n of them
-// ----------------------------------- The other side is contiguous and may not overlap base.
+// The other side is contiguous and may not overlap base.
 void num_read_f32(int dtype, const void *base, int64_t first, int64_t stride, float *out, size_t n);
 void num_read_i64(int dtype, const void *base, int64_t first, int64_t stride, int64_t *out,
                   size_t n);
@@ -57,8 +52,8 @@ void num_bf16_to_f32_n(const uint16_t *in, float *out, size_t n);
 void num_f32_to_bf16_n(const float *in, uint16_t *out, size_t n);
 
 // ---- arithmetic
-// ------------------------------------------------------------------------------------- a * b + c
-// rounded once: the matrix engine's step.
+
+// a * b + c rounded once: the matrix engine's step.
 float num_fma(float a, float b, float c);
 
 // One stage of vop.def. For APRED, b is the predicate: b != 0 ? acc : a. Rows that the kind of
@@ -89,7 +84,8 @@ float num_sqrt(float x);
 float num_rsqrt(float x);
 
 // ---- reductions
-// --------------------------------------------------------------------------------------- v.red:
+//
+// v.red:
 // element j of the span goes to partial j mod 64 in ascending j; the first element of a partial
 // starts it; then p[i] op p[i + 32], 16, ... 1, absent ones skipped. sumsq adds rounded squares.
 // argmax: lowest index of the largest; -0 equals +0; a NaN is larger than every number. SUM, PROD

@@ -50,7 +50,7 @@ NUM_INLINE float num_canonical(float x) {
     return x == x ? x : num_float(NUM_NAN_F32);
 }
 
-// ---- to f32: exact ----------------------------------------------------------------------------
+// ---- to f32: exact
 NUM_INLINE float num_f16_to_f32(uint16_t h) {
     uint32_t mag = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
     uint32_t normal = (mag << 13) + (112u << 23);
@@ -79,7 +79,7 @@ NUM_INLINE float num_f8e5m2_to_f32(uint8_t b) {
     return num_f16_to_f32((uint16_t)((uint32_t)b << 8));
 }
 
-// ---- from f32: nearest even -------------------------------------------------------------------
+// ---- from f32: nearest even
 NUM_INLINE uint16_t num_f32_to_f16(float x) {
     uint32_t u = num_bits(x), mag = u & 0x7fffffffu, sign = (u >> 16) & 0x8000u;
     uint32_t normal = (mag + 0xc8000fffu + ((mag >> 13) & 1u)) >> 13;
@@ -120,7 +120,7 @@ NUM_INLINE uint8_t num_f32_to_f8e5m2(float x) {
     return (uint8_t)r;
 }
 
-// ---- integers ---------------------------------------------------------------------------------
+// ---- integers
 // Nearest integer, ties to even; the sign of a zero is kept.
 NUM_INLINE float num_fn_round(float x) {
     uint32_t u = num_bits(x);

@@ -44,15 +44,15 @@ void num_f32_to_bf16_n(const float *in, uint16_t *out, size_t n) {
 
 void num_convert(int dst_dtype, void *dst, int src_dtype, const void *src, size_t n) {
     bool same = dst_dtype == src_dtype;
-    if (same && num_dtype_bits(dst_dtype) >= 8) {
+    if (same && isa_dtype_bits(dst_dtype) >= 8) {
         const uint8_t *s = src;
         uint8_t *d = dst;
-        size_t bytes = n * (size_t)num_dtype_bits(dst_dtype) / 8;
+        size_t bytes = n * (size_t)isa_dtype_bits(dst_dtype) / 8;
         for (size_t i = 0; i < bytes; i++)
             d[i] = s[i];
         return;
     }
-    bool integer = !num_dtype_is_float(dst_dtype) && !num_dtype_is_float(src_dtype);
+    bool integer = !isa_dtype_is_float(dst_dtype) && !isa_dtype_is_float(src_dtype);
     for (size_t done = 0; done < n; done += BLOCK) {
         size_t part = n - done < BLOCK ? n - done : BLOCK;
         int64_t at = (int64_t)done;

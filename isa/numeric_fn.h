@@ -302,7 +302,6 @@ NUM_INLINE float num_fn_cos_any(float x) {
 }
 
 // ---- 64-bit integers, modulo 2^64
-// -----------------------------------------------------------------
 NUM_INLINE int64_t num_fn_iadd(int64_t x, int64_t y) {
     return (int64_t)((uint64_t)x + (uint64_t)y);
 }
