@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C API of the NPU runtime: open a device, load a compiled program (.npu), give it inputs, run it, take
-// its outputs. Strict C17, and C++11 and later.
+// C API of the NPU runtime: open a device, load a compiled program (.npu), give it inputs, run it,
+// take its outputs. Strict C17, and C++11 and later.
 //
 //     struct npu_device *device;
 //     struct npu_program *program;
 //     struct npu_session *session;
 //     npu_program_load("model.npu", &program);
-//     npu_device_open(npu_simulator_ops(), NULL, &device);      // npu/simulator.h, or a driver's table
-//     npu_session_new(device, program, &session);
-//     npu_session_write(session, NPU_INPUT, 0, NPU_F32, x, sizeof x);
-//     npu_session_run(session, NULL);
-//     npu_session_read(session, NPU_OUTPUT, 0, NPU_F32, y, sizeof y);
+//     npu_device_open(npu_simulator_ops(), NULL, &device);      // npu/simulator.h, or a driver's
+//     table npu_session_new(device, program, &session); npu_session_write(session, NPU_INPUT, 0,
+//     NPU_F32, x, sizeof x); npu_session_run(session, NULL); npu_session_read(session, NPU_OUTPUT,
+//     0, NPU_F32, y, sizeof y);
 //
 // Ownership, once for all of it:
 //  - What *_open, *_load, *_new returned is yours: end it with the matching *_close or *_free, in
 //    reverse order of making. NULL is allowed there.
-//  - Pointers that a function returns or stores in a struct are lent: they live as long as the object
+//  - Pointers that a function returns or stores in a struct are lent: they live as long as the
+//  object
 //    they were asked of.
 //  - Pointers given to a function are lent for the call, unless it says "lent until ...".
-//  - A status that is not NULL is yours: read it, then npu_status_free. On failure, out-parameters that
+//  - A status that is not NULL is yours: read it, then npu_status_free. On failure, out-parameters
+//  that
 //    are pointers are NULL.
-// Threads: a device and everything made on it belong to one thread at a time; programs are read only
-// and may be shared.
+// Threads: a device and everything made on it belong to one thread at a time; programs are read
+// only and may be shared.
 #ifndef NPU_NPU_H
 #define NPU_NPU_H
 
@@ -45,7 +46,8 @@ extern "C" {
 /// Version of the library, "0.1.0".
 const char *npu_version(void);
 
-// ---- errors ----------------------------------------------------------------------------------------
+// ---- errors
+// ----------------------------------------------------------------------------------------
 
 /// NULL: success.
 struct npu_error;
@@ -72,13 +74,14 @@ int npu_status_exit(npu_status status);
 /// Message of the first fault without its notes; "" for NULL.
 const char *npu_status_message(npu_status status);
 
-/// All faults and notes, a line each, cut to `size` bytes with the final NUL. Returns the length of the
-/// whole text, as snprintf.
+/// All faults and notes, a line each, cut to `size` bytes with the final NUL. Returns the length of
+/// the whole text, as snprintf.
 size_t npu_status_text(npu_status status, char *text, size_t size);
 
 void npu_status_free(npu_status status);
 
-// ---- tensors ---------------------------------------------------------------------------------------
+// ---- tensors
+// ---------------------------------------------------------------------------------------
 
 enum npu_dtype {
     NPU_DTYPE_NONE = 0,
@@ -134,13 +137,14 @@ int npu_dtype_bits(enum npu_dtype dtype);
 /// Bytes of `elements` elements, rounded up.
 uint64_t npu_dtype_bytes(enum npu_dtype dtype, uint64_t elements);
 
-/// Converts dense elements between types: floats among floats, rounding to nearest even; integers and
-/// bool among themselves, where every value must fit. BAD_INPUT names the first that does not;
+/// Converts dense elements between types: floats among floats, rounding to nearest even; integers
+/// and bool among themselves, where every value must fit. BAD_INPUT names the first that does not;
 /// UNSUPPORTED between floats and integers. The buffers must not overlap and need no alignment.
 NPU_CHECKED npu_status npu_convert(enum npu_dtype to, void *out, enum npu_dtype from,
                                    const void *in, uint64_t elements);
 
-// ---- programs --------------------------------------------------------------------------------------
+// ---- programs
+// --------------------------------------------------------------------------------------
 
 struct npu_program;
 
@@ -176,7 +180,8 @@ NPU_CHECKED npu_status npu_program_find(const struct npu_program *program, enum 
 size_t npu_program_entry_count(const struct npu_program *program);
 const char *npu_program_entry(const struct npu_program *program, size_t index);
 
-// ---- devices ---------------------------------------------------------------------------------------
+// ---- devices
+// ---------------------------------------------------------------------------------------
 
 struct npu_device;
 
@@ -201,7 +206,8 @@ struct npu_counter {
 /// Stores at most `capacity` counters and returns how many there are.
 size_t npu_device_counters(struct npu_device *device, struct npu_counter *out, size_t capacity);
 
-// ---- sessions --------------------------------------------------------------------------------------
+// ---- sessions
+// --------------------------------------------------------------------------------------
 
 /// A program in a device's memory, with its own inputs, outputs and state.
 struct npu_session;
@@ -213,9 +219,10 @@ struct npu_run_info {
     uint64_t submissions;            // 1, unless the program was compiled to be run op by op
 };
 
-/// Puts the program into the device's memory; device and program must outlive the session. Constants
-/// are not copied when the device can use the file's mapping. BAD_INPUT when the program was compiled
-/// for a machine on which other programs are legal: each differing parameter is named. NO_FIT, IO.
+/// Puts the program into the device's memory; device and program must outlive the session.
+/// Constants are not copied when the device can use the file's mapping. BAD_INPUT when the program
+/// was compiled for a machine on which other programs are legal: each differing parameter is named.
+/// NO_FIT, IO.
 NPU_CHECKED npu_status npu_session_new(struct npu_device *device, const struct npu_program *program,
                                        struct npu_session **out);
 
@@ -229,8 +236,8 @@ NPU_CHECKED npu_status npu_session_set_entry(struct npu_session *session, const 
 NPU_CHECKED npu_status npu_session_set_scalar(struct npu_session *session, unsigned index,
                                               uint64_t value);
 
-/// Writes an input or state now, converted as npu_convert does. `bytes` must be that of the whole tensor
-/// in `dtype`.
+/// Writes an input or state now, converted as npu_convert does. `bytes` must be that of the whole
+/// tensor in `dtype`.
 NPU_CHECKED npu_status npu_session_write(struct npu_session *session, enum npu_role role,
                                          size_t index, enum npu_dtype dtype, const void *data,
                                          size_t bytes);
@@ -240,8 +247,8 @@ NPU_CHECKED npu_status npu_session_read(struct npu_session *session, enum npu_ro
                                         size_t index, enum npu_dtype dtype, void *data,
                                         size_t bytes);
 
-/// Binds a buffer to an input: every later run begins by writing it. Lent until it is bound to another
-/// (NULL: none) or the session is freed.
+/// Binds a buffer to an input: every later run begins by writing it. Lent until it is bound to
+/// another (NULL: none) or the session is freed.
 NPU_CHECKED npu_status npu_session_bind_input(struct npu_session *session, size_t index,
                                               enum npu_dtype dtype, const void *data, size_t bytes);
 
@@ -249,17 +256,19 @@ NPU_CHECKED npu_status npu_session_bind_input(struct npu_session *session, size_
 NPU_CHECKED npu_status npu_session_bind_output(struct npu_session *session, size_t index,
                                                enum npu_dtype dtype, void *data, size_t bytes);
 
-/// Starts a run. USAGE when an input was never given (they are named) or a run has not been waited for.
+/// Starts a run. USAGE when an input was never given (they are named) or a run has not been waited
+/// for.
 NPU_CHECKED npu_status npu_session_submit(struct npu_session *session);
 
-/// Waits for the run and fills bound outputs; `info` may be NULL. FAULT when the program broke a rule:
-/// the message names cycle, engine, instruction and layer.
+/// Waits for the run and fills bound outputs; `info` may be NULL. FAULT when the program broke a
+/// rule: the message names cycle, engine, instruction and layer.
 NPU_CHECKED npu_status npu_session_wait(struct npu_session *session, struct npu_run_info *info);
 
 /// Submits and waits.
 NPU_CHECKED npu_status npu_session_run(struct npu_session *session, struct npu_run_info *info);
 
-// ---- queues ----------------------------------------------------------------------------------------
+// ---- queues
+// ----------------------------------------------------------------------------------------
 
 /// Runs of several sessions of one device in the order given, without waiting in between.
 struct npu_queue;
