@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a planned, synchronised tile program to machine code and a program image.
+#ifndef NPU_CODEGEN_CODEGEN_H
+#define NPU_CODEGEN_CODEGEN_H
+
+#include <stddef.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+#include "runtime/container.h"
+#include "toolchain/tile/tile.h"
+
+struct codegen_options {
+    bool loops;               // roll repeated instructions into hardware loops
+    const char *program_name;
+    const char *producer;
+    const char *target;       // preset name or description file
+    const char *dtype_mode;
+};
+
+// A stream of instructions with final addresses, HALT at the end.
+struct codegen_stream {
+    struct isa_insn *insn;
+    int n;
+};
+
+// Replaces buffers by addresses.
+void codegen_select(const struct tile_program *p, struct codegen_stream *out);
+
+// Rolls runs of instructions that repeat but for constant steps of their addresses into LOOP ... ENDL. The dynamic sequence
+// of instructions with their effective addresses stays the same.
+void codegen_roll(struct arena *a, struct codegen_stream *s);
+
+// Machine code in the arena. A field that does not fit is our fault, not the user's: NPU_ASSERT.
+struct span codegen_encode(struct arena *a, const struct codegen_stream *s);
+
+// Everything that goes into the .npu. Constants are lent from the tile program.
+struct npu_program_image *codegen_image(struct tile_program *p, const struct graph *g, struct span code, const struct codegen_options *o);
+
+#endif

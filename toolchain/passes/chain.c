@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining elementwise chains.
+//
+// join(first, second, k): second must start from first's result. If it starts from another operand, its first stage is mirrored.
+// Where second reads first's result again later, first's last stage saves it as TMP. Operands and immediates are shared.
+#include "toolchain/passes/chain.h"
+
+#include <string.h>
+
+struct chain chain_of(const struct graph_node *n) {
+    struct chain out = {.c = n->chain};
+    if (!n->has_chain) memset(&out.c, 0, sizeof out.c);
+    for (int k = 0; k < 3; k++)
+        if (n->has_chain && n->chain_in[k] >= 0) out.in[k] = n->inputs[n->chain_in[k]];
+    return out;
+}
+
+int chain_length(const struct isa_chain *c) {
+    int n = 0;
+    while (n < ISA_STAGES && c->st[n].op != ISA_VOP_NOP) n++;
+    return n;
+}
+
+bool chain_has_sf(const struct isa_chain *c) {
+    for (int i = 0; i < chain_length(c); i++)
+        if (isa_vop_is_sf((int)c->st[i].op)) return true;
+    return false;
+}
+
+bool chain_reads(const struct isa_chain *c, enum isa_src src) {
+    for (int i = 0; i < chain_length(c); i++)
+        if (c->st[i].a == (int64_t)src || c->st[i].b == (int64_t)src) return true;
+    return false;
+}
+
+bool chain_is_float(const struct graph_node *n) {
+    if (isa_dtype_is_float((int)n->outputs[0]->dtype)) return true;
+    for (int i = 0; i < n->nin; i++)
+        if (isa_dtype_is_float((int)n->inputs[i]->dtype)) return true;
+    return false;
+}
+
+// Immediates that some stage reads.
+static int imms_used(const struct isa_chain *c, bool used[ISA_IMMS]) {
+    int n = 0;
+    for (int k = 0; k < ISA_IMMS; k++) {
+        used[k] = chain_reads(c, (enum isa_src)(ISA_SRC_IMM0 + k));
+        n += used[k];
+    }
+    return n;
+}
+
+int chain_add_imm(struct isa_chain *c, int64_t bits) {
+    bool used[ISA_IMMS];
+    imms_used(c, used);
+    for (int k = 0; k < ISA_IMMS; k++)
+        if (used[k] && c->imm[k] == bits) return k;
+    for (int k = 0; k < ISA_IMMS; k++)
+        if (!used[k]) {
+            c->imm[k] = bits;
+            return k;
+        }
+    return -1;
+}
+
+// The row that gives op(acc, a) when acc and a change places; NOP when there is none.
+static enum isa_vop mirrored(int64_t op) {
+    static const struct { enum isa_vop from, to; } rows[] = {
+        {ISA_VOP_ADD, ISA_VOP_ADD}, {ISA_VOP_MUL, ISA_VOP_MUL}, {ISA_VOP_MAX, ISA_VOP_MAX}, {ISA_VOP_MIN, ISA_VOP_MIN},
+        {ISA_VOP_EQ, ISA_VOP_EQ}, {ISA_VOP_NE, ISA_VOP_NE}, {ISA_VOP_AND, ISA_VOP_AND}, {ISA_VOP_OR, ISA_VOP_OR},
+        {ISA_VOP_XOR, ISA_VOP_XOR}, {ISA_VOP_FMA, ISA_VOP_FMA}, {ISA_VOP_SUB, ISA_VOP_RSUB}, {ISA_VOP_RSUB, ISA_VOP_SUB},
+        {ISA_VOP_DIV, ISA_VOP_RDIV}, {ISA_VOP_RDIV, ISA_VOP_DIV}, {ISA_VOP_LT, ISA_VOP_GT}, {ISA_VOP_GT, ISA_VOP_LT},
+        {ISA_VOP_LE, ISA_VOP_GE}, {ISA_VOP_GE, ISA_VOP_LE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if ((int64_t)rows[i].from == op) return rows[i].to;
+    return ISA_VOP_NOP;
+}
+
+bool chain_start_from(struct chain *c, int k) {
+    if (k == 0) return true;
+    int64_t mine = ISA_SRC_IN0 + k;
+    enum isa_vop op = mirrored(c->c.st[0].op);
+    if (op == ISA_VOP_NOP || c->c.st[0].a != mine) return false;
+    c->c.st[0].op = op;
+    struct graph_value *v = c->in[0];
+    c->in[0] = c->in[k];
+    c->in[k] = v;
+    // Names change places; the first stage's operand was mine and now is what IN0 was, which is called mine.
+    for (int i = 0; i < chain_length(&c->c); i++) {
+        int64_t *src[2] = {&c->c.st[i].a, &c->c.st[i].b};
+        for (int s = 0; s < 2; s++) {
+            if (i == 0 && s == 0) continue;
+            if (*src[s] == ISA_SRC_IN0) *src[s] = mine;
+            else if (*src[s] == mine) *src[s] = ISA_SRC_IN0;
+        }
+    }
+    return true;
+}
+
+static bool positional(const struct isa_chain *c) {
+    for (int i = 0; i < chain_length(c); i++)
+        if (c->st[i].op == ISA_VOP_APRED) return true;
+    return chain_reads(c, ISA_SRC_ROW) || chain_reads(c, ISA_SRC_COL);
+}
+
+// Place of a value among the operands of `c`, added when it is not there; -1 when all are taken.
+static int operand(struct chain *c, struct graph_value *v, bool epilogue) {
+    for (int k = 0; k < 3; k++)
+        if (c->in[k] == v) return k;
+    for (int k = epilogue ? 1 : 0; k < 3; k++)
+        if (!c->in[k]) {
+            c->in[k] = v;
+            return k;
+        }
+    return -1;
+}
+
+// Translates an operand of the second chain into the joint one; -1 when it does not fit.
+static int64_t translate(struct chain *out, const struct chain *second, int64_t src, bool epilogue, bool first_empty) {
+    if (src == ISA_SRC_IN0) return first_empty ? ISA_SRC_IN0 : ISA_SRC_TMP;
+    if (src == ISA_SRC_IN1 || src == ISA_SRC_IN2) {
+        int at = operand(out, second->in[src - ISA_SRC_IN0], epilogue);
+        return at < 0 ? -1 : ISA_SRC_IN0 + at;
+    }
+    if (src >= ISA_SRC_IMM0 && src <= ISA_SRC_IMM3) {
+        int at = chain_add_imm(&out->c, second->c.imm[src - ISA_SRC_IMM0]);
+        return at < 0 ? -1 : ISA_SRC_IMM0 + at;
+    }
+    return src;
+}
+
+bool chain_join(const struct chain *first, const struct chain *second, int k, struct chain *out) {
+    struct chain s = *second;
+    *out = *first;
+    bool epilogue = !first->in[0];
+    int n = chain_length(&first->c), more = chain_length(&s.c);
+    if (n + more > ISA_STAGES || (chain_has_sf(&first->c) && chain_has_sf(&s.c))) return false;
+    if (positional(&first->c) || positional(&s.c) || !chain_start_from(&s, k)) return false;
+    bool again = chain_reads(&s.c, ISA_SRC_IN0);
+    if (again && n > 0) {
+        if (chain_reads(&s.c, ISA_SRC_TMP)) return false;
+        out->c.st[n - 1].save = 1;
+    }
+    bool used[ISA_IMMS];
+    imms_used(&out->c, used);
+    for (int i = 0; i < ISA_IMMS; i++)
+        if (!used[i]) out->c.imm[i] = 0;
+    for (int i = 0; i < more; i++) {
+        struct isa_stage st = s.c.st[i];
+        out->c.st[n + i] = st;
+        int64_t a = translate(out, &s, st.a, epilogue, n == 0);
+        if (a < 0) return false;
+        out->c.st[n + i].a = a;
+        int64_t b = translate(out, &s, st.b, epilogue, n == 0);
+        if (b < 0) return false;
+        out->c.st[n + i].b = b;
+    }
+    return true;
+}
+
+// Moves operands down over empty places: IN2 becomes IN1 when IN1 is free (IN0 of an epilogue stays free).
+static void compact(struct chain *c, bool epilogue) {
+    for (int k = epilogue ? 1 : 0; k < 2; k++) {
+        if (c->in[k]) continue;
+        for (int from = k + 1; from < 3; from++) {
+            if (!c->in[from]) continue;
+            c->in[k] = c->in[from];
+            c->in[from] = NULL;
+            for (int i = 0; i < chain_length(&c->c); i++) {
+                if (c->c.st[i].a == ISA_SRC_IN0 + from) c->c.st[i].a = ISA_SRC_IN0 + k;
+                if (c->c.st[i].b == ISA_SRC_IN0 + from) c->c.st[i].b = ISA_SRC_IN0 + k;
+            }
+            break;
+        }
+    }
+}
+
+void chain_store(struct graph *g, struct graph_node *n, const struct chain *chain) {
+    struct chain c = *chain;
+    bool epilogue = n->op != GRAPH_MAP;
+    for (int k = epilogue ? 1 : 0; k < 3; k++)
+        if (c.in[k] && k > 0 && !chain_reads(&c.c, (enum isa_src)(ISA_SRC_IN0 + k))) c.in[k] = NULL;
+    compact(&c, epilogue);
+    int own = epilogue ? n->nown : 0, nin = own;
+    struct graph_value **in = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)own + 3);
+    for (int i = 0; i < own; i++) in[i] = n->inputs[i];
+    for (int k = 0; k < 3; k++) {
+        n->chain_in[k] = -1;
+        if (!c.in[k]) continue;
+        n->chain_in[k] = nin;
+        in[nin++] = c.in[k];
+    }
+    n->inputs = in;
+    n->nin = nin;
+    if (!epilogue) n->nown = nin;
+    n->chain = c.c;
+    n->has_chain = epilogue ? chain_length(&c.c) > 0 : true;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the rows of passes.def in order.
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/str.h"
+#include "toolchain/passes/pass.h"
+
+const struct pass_desc passes[PASS_COUNT] = {
+#define PASS(name, level, skippable, doc, post) {#name, doc, post, level, skippable, pass_##name},
+#include "toolchain/passes/passes.def"
+};
+
+int pass_find(const char *name) {
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (!strcmp(passes[i].name, name)) return i;
+    return -1;
+}
+
+void pass_options_init(struct pass_options *o) {
+    *o = (struct pass_options){.level = 2, .stop_after = -1, .dump_to = stderr};
+}
+
+// Nodes, and bytes of values that nodes write.
+static void measure(const struct graph *g, int *nodes, int64_t *bytes) {
+    *nodes = 0;
+    *bytes = 0;
+    for (const struct graph_node *n = g->first; n; n = n->next) {
+        ++*nodes;
+        for (int i = 0; i < n->nout; i++) *bytes += graph_value_bytes(n->outputs[i]);
+    }
+}
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void print_stats(const struct pass_log *log, FILE *to) {
+    fprintf(to, "%-14s %8s %8s %14s %14s %9s\n", "pass", "nodes", "after", "bytes", "after", "ms");
+    for (int i = 0; i < PASS_COUNT; i++) {
+        const struct pass_stat *s = &log->stat[i];
+        if (!s->ran) continue;
+        fprintf(to, "%-14s %8d %8d %14lld %14lld %9.3f\n", passes[i].name, s->nodes_before, s->nodes_after, (long long)s->bytes_before,
+                (long long)s->bytes_after, s->ms);
+    }
+}
+
+static void dump(const struct graph *g, const struct pass_desc *d, FILE *to) {
+    struct str text = {0};
+    graph_print(g, &text);
+    fprintf(to, "# after %s\n%s\n", d->name, str_text(&text));
+    str_free(&text);
+}
+
+static npu_status run_one(struct pass_context *c, int id) {
+    const struct pass_desc *d = &passes[id];
+    struct pass_stat *s = &c->log->stat[id];
+    measure(c->g, &s->nodes_before, &s->bytes_before);
+    double start = now_ms();
+    NPU_TRY_NOTE(d->run(c), "pass %s", d->name);
+    s->ms = now_ms() - start;
+    s->ran = true;
+    measure(c->g, &s->nodes_after, &s->bytes_after);
+    return graph_verify(c->g, d->name);
+}
+
+npu_status passes_run(struct graph *g, const struct pass_options *options, struct pass_log *log) {
+    struct arena *scratch = arena_new();
+    struct pass_context c = {.g = g, .scratch = scratch, .options = options, .log = log};
+    npu_status st = NULL;
+    for (int i = 0; i < PASS_COUNT && !st; i++) {
+        if (passes[i].level <= options->level && !options->skip[i]) {
+            st = run_one(&c, i);
+            arena_reset(scratch);
+            if (!st && options->dump[i]) dump(g, &passes[i], options->dump_to);
+        }
+        if (options->stop_after == i) break;
+    }
+    arena_free(scratch);
+    if (!st && options->stats) print_stats(log, options->dump_to);
+    return st;
+}
