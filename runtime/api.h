@@ -43,4 +43,7 @@ const struct npu_program_image *npu_program_image_of(const struct npu_program *p
 NPU_MUST_USE npu_status npu_program_tensor_of(const struct npu_program *program, enum npu_role role,
                                               size_t index, const struct npu_image_tensor **out);
 
+/// The device a session was made on, lent.
+struct npu_device *npu_session_device(const struct npu_session *session);
+
 #endif
