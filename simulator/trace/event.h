@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The event log: what the timing machine says while it runs, and what every view reads.
+#ifndef SIMULATOR_TRACE_EVENT_H
+#define SIMULATOR_TRACE_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "isa/insn.h"
+#include "runtime/base/status.h"
+
+enum trace_class {
+#define TRACE_CLASS(NAME, key, title, meaning) TRACE_##NAME,
+#include "simulator/trace/class.def"
+    TRACE_CLASSES
+};
+
+enum trace_kind {
+#define TRACE_EVENT(NAME, text, meaning) TRACE_EVENT_##NAME,
+#include "simulator/trace/event.def"
+};
+
+#define TRACE_NO_SEQ UINT64_MAX
+
+/// All times in cycles of the NPU clock. Of kinds other than INSN: engine, seq, tag, start, id.
+struct trace_event {
+    enum trace_kind kind;
+    int engine; ///< enum isa_engine
+    int opcode; ///< enum isa_op
+    uint32_t tag;
+    uint32_t id;                    ///< STAMP, OPEN, CLOSE, IRQ: the instruction's id
+    uint64_t seq;                   ///< order of dispatch
+    uint64_t dispatched;            ///< entered the engine's queue
+    uint64_t ready;                 ///< first in its queue, the engine free of the one before
+    uint64_t start;                 ///< its waits were over
+    uint64_t read;                  ///< operands read
+    uint64_t issued;                ///< the engine took the next one, or could have
+    uint64_t done;                  ///< result visible
+    enum trace_class wait_class;    ///< the longest part of ready .. start (BUSY: there was none)
+    int wait_engine;                ///< signaller of the semaphore waited for last, -1
+    uint64_t cause_seq;             ///< instruction whose signal let it start, TRACE_NO_SEQ
+    uint64_t cause_cycle;           ///< when that one signalled
+    uint64_t work;                  ///< MXU: multiply-adds; VEC: elements; DMA: bytes over the link
+    uint32_t dram_read, dram_write; ///< useful bytes, saturating
+};
+
+/// Takes events, in an order that is not that of time.
+typedef void trace_sink(void *ctx, const struct trace_event *e);
+
+/// Growing log that keeps everything. Zero-initialised is empty.
+struct trace_log {
+    struct trace_event *event;
+    size_t count, capacity;
+    int failed; ///< out of memory: events were dropped
+};
+
+/// A trace_sink; ctx is the struct trace_log.
+void trace_log_add(void *ctx, const struct trace_event *e);
+
+/// Sorts by start, then seq. NO_MEMORY when events were dropped.
+NPU_MUST_USE npu_status trace_log_finish(struct trace_log *log);
+
+void trace_log_clear(struct trace_log *log);
+void trace_log_free(struct trace_log *log);
+
+/// Key, title and meaning of a class.
+const char *trace_class_key(enum trace_class c);
+const char *trace_class_title(enum trace_class c);
+const char *trace_class_meaning(enum trace_class c);
+
+#endif
