@@ -19,6 +19,8 @@
 struct npu_error {
     enum npu_code code;
     int line;
+    bool is_static; // not allocated; marked here and not told by address, because a program may
+                    // hold this library twice (libnpu and a driver)
     const char *file;
     struct npu_error *inner; // what this note annotates; NULL for a fault
     struct npu_error *next;  // the next joined status
@@ -27,8 +29,9 @@ struct npu_error {
 };
 
 static struct npu_error no_memory = {.code = NPU_NO_MEMORY,
-                                     .file = __FILE__,
                                      .line = __LINE__,
+                                     .is_static = true,
+                                     .file = __FILE__,
                                      .text = "out of memory"};
 
 static const struct {
@@ -90,14 +93,14 @@ npu_status npu_note_at(const char *file, int line, npu_status status, const char
 }
 
 npu_status npu_status_join(npu_status a, npu_status b) {
-    if (!a || is_static(a)) {
+    if (!a || a->is_static) {
         if (!a) return b;
         npu_status_free(b);
         return a;
     }
     if (!b) return a;
     struct npu_error *end = a->last ? a->last : a;
-    if (is_static(b)) { // cannot be linked: it is shared, and being out of memory outranks the rest
+    if (b->is_static) { // cannot be linked: it is shared, and being out of memory outranks the rest
         npu_status_free(a);
         return b;
     }
@@ -165,10 +168,10 @@ int npu_status_report(npu_status status, const char *program) {
 }
 
 void npu_status_free(npu_status status) {
-    while (status && !is_static(status)) {
+    while (status && !status->is_static) {
         struct npu_error *next = status->next;
         // A chain of notes is freed in this loop too: the inner list is put in front of the rest.
-        if (status->inner && !is_static(status->inner)) {
+        if (status->inner && !status->inner->is_static) {
             struct npu_error *end = status->inner->last ? status->inner->last : status->inner;
             end->next = next;
             next = status->inner;
