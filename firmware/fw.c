@@ -194,8 +194,9 @@ static void enable(struct fw *fw) {
     fw->enabled = true;
     bool power_of_two = fw->size != 0 && (fw->size & (fw->size - 1)) == 0;
     if (!power_of_two || fw->size > RING_SIZE_MAX || fw->ring_base % 64 != 0 ||
-        fw->completion_base % 64 != 0 || fw->ring_base > UINT64_MAX - fw->size * RING_DESC_BYTES ||
-        fw->completion_base > UINT64_MAX - fw->size * RING_DONE_BYTES)
+        fw->completion_base % 64 != 0 ||
+        fw->ring_base > UINT64_MAX - (uint64_t)fw->size * RING_DESC_BYTES ||
+        fw->completion_base > UINT64_MAX - (uint64_t)fw->size * RING_DONE_BYTES)
         fail_ring(fw, RING_ERROR_BAD_RING);
 }
 

@@ -48,7 +48,7 @@ static npu_status read_to_end(const char *path, int fd, struct span *out) {
     }
     if (!st && all.failed) st = npu_fail(NO_MEMORY, "%s: no memory to read it", path);
     if (!st && all.len > 0) st = map_bytes(path, -1, all.len, out);
-    if (!st && all.len > 0) {
+    if (!st && out->size > 0) {
         memcpy((void *)out->data, all.data, all.len);
         (void)mprotect((void *)out->data, all.len, PROT_READ);
     }

@@ -49,10 +49,6 @@ void npu_status_show_source(bool on) {
     show_source = on;
 }
 
-static bool is_static(const struct npu_error *e) {
-    return e == &no_memory;
-}
-
 __attribute__((format(printf, 4, 0))) static struct npu_error *make(const char *file, int line,
                                                                     enum npu_code code,
                                                                     const char *format,

@@ -51,7 +51,8 @@ enum npu_code {
 
 /// Behind npu_fail: the same with the code as a value. Never returns NULL.
 NPU_MUST_USE npu_status npu_fail_at(const char *file, int line, enum npu_code code,
-                                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+                                    const char *format, ...)
+    __attribute__((returns_nonnull, format(printf, 4, 5)));
 
 /// Behind npu_note.
 NPU_MUST_USE npu_status npu_note_at(const char *file, int line, npu_status status,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user of the installed API, compiled as C17 and as C++11: the version, and a file that is no program.
+// A user of the installed API, compiled as C17 and as C++11: the version, and a missing program.
 
 #include <npu/npu.h>
 #include <stdio.h>
