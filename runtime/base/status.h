@@ -31,6 +31,15 @@ enum npu_code {
 /// New status: npu_fail(BAD_INPUT, "rank %d, at most 8", rank). The code is written without NPU_.
 #define npu_fail(code, ...) npu_fail_at(__FILE__, __LINE__, NPU_##code, __VA_ARGS__)
 
+#ifdef __clang_analyzer__ // the analyser follows a failure only when it knows that it is not NULL
+#undef npu_fail
+#define npu_fail(code, ...) npu_never_null(npu_fail_at(__FILE__, __LINE__, NPU_##code, __VA_ARGS__))
+static inline npu_status npu_never_null(npu_status status) {
+    if (!status) __builtin_unreachable();
+    return status;
+}
+#endif
+
 /// Adds where it happened to a failed status, and returns it: npu_note(st, "tensor '%s'", name).
 /// NULL stays NULL.
 #define npu_note(status, ...) npu_note_at(__FILE__, __LINE__, (status), __VA_ARGS__)
