@@ -102,6 +102,11 @@ static bool store(const struct isa_field_desc *f, int64_t v, uint64_t *bits) {
     return false;
 }
 
+bool isa_field_fits(const struct isa_field_desc *f, int64_t value) {
+    uint64_t bits;
+    return store(f, value, &bits);
+}
+
 static int64_t load(const struct isa_field_desc *f, uint64_t bits) {
     if (f->kind == ISA_KIND_SIZE) return (int64_t)bits + 1;
     if (f->kind == ISA_KIND_SINT && f->width < 64 && bits >> (f->width - 1))

@@ -176,6 +176,9 @@ const struct isa_chain *isa_chain_get(const struct isa_insn *in);
 /// reduction's result does not count).
 bool isa_chain_is_int(const struct isa_insn *in);
 
+/// Whether a value can be stored in the field.
+bool isa_field_fits(const struct isa_field_desc *f, int64_t value);
+
 /// Encodes into out[ISA_MAX_GRANULES * 16]. Returns the granules written, or 0 with *field = name
 /// of the field whose value does not fit.
 int isa_encode(const struct isa_insn *in, uint8_t *out, const char **field);
