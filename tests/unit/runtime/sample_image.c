@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "isa/insn.h"
+#include "runtime/base/hw_yaml.h"
 #include "runtime/base/str.h"
 
 static void fill_tensors(struct sample *s) {
@@ -147,6 +148,22 @@ struct sample *sample_new(struct arena *a) {
 struct span sample_bytes(struct arena *a) {
     struct span out;
     expect_ok(container_write_memory(&sample_new(a)->image, a, &out));
+    return out;
+}
+
+struct span sample_for_machine(struct arena *a, const char *set) {
+    struct sample *s = sample_new(a);
+    struct hw hw;
+    struct str yaml = {0};
+    struct span out;
+    hw_defaults(&hw);
+    if (set) expect_ok(hw_set_text(&hw, set, HW_SET_ALL));
+    hw_print_yaml(&hw, &yaml);
+    s->image.hw_yaml = arena_strdup(a, str_text(&yaml));
+    s->image.hw_program_hash = hw_hash(&hw, HW_PROGRAM);
+    s->image.hw_timing_hash = hw_hash(&hw, HW_TIMING);
+    str_free(&yaml);
+    expect_ok(container_write_memory(&s->image, a, &out));
     return out;
 }
 

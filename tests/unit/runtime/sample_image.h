@@ -38,6 +38,10 @@ struct sample *sample_new(struct arena *a);
 /// The sample as a file in memory.
 struct span sample_bytes(struct arena *a);
 
+/// The sample compiled for the machine of hw.def's defaults, with one parameter changed; NULL:
+/// none. As a file in memory.
+struct span sample_for_machine(struct arena *a, const char *set);
+
 /// Fails the test unless `status` has this code and its text contains `text`; frees it.
 void expect_failure(npu_status status, enum npu_code code, const char *text);
 
