@@ -96,7 +96,7 @@ static npu_status narrow_node(struct pass_context *c, struct graph_node *n, stru
     for (int i = 0; i < n->nout; i++) {
         struct graph_value *v = n->outputs[i];
         if (v->dtype != ISA_F32) continue;
-        if (!keep || v->is_output) {
+        if (!keep) {
             v->dtype = t;
         } else {
             struct graph_value *narrow;

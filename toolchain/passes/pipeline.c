@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the rows of passes.def in order.
+#define _POSIX_C_SOURCE 200809L
 #include <string.h>
 #include <time.h>
 

@@ -2,7 +2,6 @@
 // Building tile programs: kernels, buffers, operations; dependence between operations; live ranges.
 #include "toolchain/tile/tile.h"
 
-#include <assert.h>
 #include <string.h>
 
 // Doubles a pointer array in the arena when it is full.
@@ -39,7 +38,7 @@ struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, 
 }
 
 static struct tile_kernel *current(struct tile_program *p) {
-    assert(p->nkernel > 0);
+    NPU_ASSERT(p->nkernel > 0);
     return p->kernels[p->nkernel - 1];
 }
 
@@ -50,7 +49,7 @@ int tile_step(struct tile_program *p) {
 }
 
 static struct tile_buf *add_buf(struct tile_program *p, const char *name, enum isa_space space, int64_t bytes, int slots) {
-    assert(bytes > 0 && slots >= 1 && slots <= 8);
+    NPU_ASSERT(bytes > 0 && slots >= 1 && slots <= 8);
     struct tile_buf *b = ARENA_NEW(p->arena, struct tile_buf);
     b->id = p->nbuf;
     b->name = name;
@@ -114,7 +113,7 @@ struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phas
 
 void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot, enum isa_dtype dtype,
                   int64_t offset, int ndim, const int64_t *size, const int64_t *stride) {
-    assert(k < t->npat && buf >= 0 && buf < p->nbuf && slot < p->bufs[buf]->slots && ndim <= ISA_DIMS);
+    NPU_ASSERT(k < t->npat && buf >= 0 && buf < p->nbuf && slot < p->bufs[buf]->slots && ndim <= ISA_DIMS);
     struct isa_pat *pat = isa_pat_at(&t->insn, k);
     t->operand[k].buf = buf;
     t->operand[k].slot = slot;
