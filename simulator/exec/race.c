@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Race detection with vector clocks.
+//
+// Instruction i of engine e, with clocks S (start), R (read), D (done):
+//   S(i) = S(i-1) + clock of its dispatch + clocks of its waits (+ e's own done[] = i-1 when it has
+//   a fence) R(i) = R(i-1) + S(i), knowing that e has read i D(i) = D(i-1) + R(i), knowing that e
+//   is done with i
+// A signal carries the clock of the point where it fires. A read by i is ordered before j when
+// S(j).read[e] >= i, a write when S(j).done[e] >= i. Accesses of one engine other than DMA are
+// ordered by the engine itself (interlocks); those of one DMA queue are not.
+//
+// Because engines know each other by counts, the accesses of e that j does not know about are a
+// suffix of e's list: only those are compared, boxes first and exact footprints when the boxes
+// meet. The work is proportional to real concurrency, not to the bytes moved.
+#include "simulator/exec/race.h"
+
+#include <string.h>
+
+#include "runtime/base/alloc.h"
+
+void clock_join(struct race_clock *c, const struct race_clock *other) {
+    for (int e = 0; e < ISA_ENGINES; e++) {
+        if (other->read[e] > c->read[e]) c->read[e] = other->read[e];
+        if (other->done[e] > c->done[e]) c->done[e] = other->done[e];
+    }
+}
+
+void race_init(struct race *r) {
+    *r = (struct race){0};
+}
+
+void race_deinit(struct race *r) {
+    for (int e = 0; e < ISA_ENGINES; e++) {
+        for (int s = 0; s < RACE_SPACES; s++)
+            for (int w = 0; w < 2; w++)
+                base_free(r->list[e][s][w].item);
+        base_free(r->place[e]);
+    }
+    base_free(r->foot);
+    race_init(r);
+}
+
+void race_reset(struct race *r) {
+    memset(r->start, 0, sizeof r->start);
+    memset(r->read, 0, sizeof r->read);
+    memset(r->done, 0, sizeof r->done);
+    memset(r->count, 0, sizeof r->count);
+    memset(r->cursor, 0, sizeof r->cursor);
+    for (int e = 0; e < ISA_ENGINES; e++)
+        for (int s = 0; s < RACE_SPACES; s++)
+            for (int w = 0; w < 2; w++)
+                r->list[e][s][w].len = 0;
+    r->nfoot = 0;
+}
+
+// Room for one more item of `bytes`; false when out of memory.
+static bool grow(void **items, uint32_t len, uint32_t *cap, size_t bytes) {
+    if (len < *cap) return true;
+    if (*cap > UINT32_MAX / 4) return false;
+    uint32_t wanted = *cap ? *cap * 2 : 64;
+    void *grown = base_realloc(*items, wanted * bytes);
+    if (!grown) return false;
+    *items = grown;
+    *cap = wanted;
+    return true;
+}
+
+bool race_begin(struct race *r, const struct exec_place *at, const struct race_clock *before,
+                bool fence) {
+    const int e = at->engine;
+    r->engine = e;
+    struct race_clock *now = &r->start[e];
+    clock_join(now, before);
+    if (fence) now->read[e] = now->done[e] = r->count[e];
+    void *places = r->place[e];
+    if (!grow(&places, r->count[e], &r->place_cap[e], sizeof *at)) return false;
+    r->place[e] = places;
+    r->place[e][r->count[e]++] = *at;
+    return true;
+}
+
+// Exact test of two accesses whose boxes meet.
+static int64_t exact(const struct race *r, const struct race_access *a, const struct exec_foot *f) {
+    if (a->foot < 0) return foot_hit(f, a->lo, a->hi);
+    return foot_overlap(&r->foot[a->foot], f);
+}
+
+// Compares with the accesses of one list that are not ordered before the current instruction.
+static bool scan(struct race *r, int e, int space, int write, uint32_t known,
+                 const struct exec_foot *f, struct race_hit *hit) {
+    const struct race_list *l = &r->list[e][space][write];
+    uint32_t *cursor = &r->cursor[r->engine][e][space][write];
+    uint32_t i = *cursor;
+    while (i < l->len && l->item[i].index <= known)
+        i++;
+    *cursor = i;
+    const uint32_t own = e == r->engine ? r->count[e] : 0;
+    for (; i < l->len; i++) {
+        const struct race_access *a = &l->item[i];
+        if (a->lo >= f->hi || a->hi <= f->lo || a->index == own) continue;
+        int64_t at = exact(r, a, f);
+        if (at < 0) continue;
+        *hit = (struct race_hit){at, write, r->place[e][a->index - 1]};
+        return true;
+    }
+    return false;
+}
+
+static bool is_dma(int engine) {
+    return isa_engine_class(engine) == ISA_CLASS_DMA;
+}
+
+enum race_result race_access(struct race *r, int space, const struct exec_foot *f, bool write,
+                             struct race_hit *hit) {
+    const int s = space - ISA_SPM, self = r->engine;
+    const struct race_clock *now = &r->start[self];
+    for (int e = 0; e < ISA_ENGINES; e++) {
+        if (e == self && !is_dma(e)) continue;
+        if (scan(r, e, s, 1, now->done[e], f, hit)) return RACE_FOUND;
+        if (write && scan(r, e, s, 0, now->read[e], f, hit)) return RACE_FOUND;
+    }
+    struct race_list *l = &r->list[self][s][write];
+    void *items = l->item;
+    if (!grow(&items, l->len, &l->cap, sizeof *l->item)) return RACE_NO_MEMORY;
+    l->item = items;
+    int32_t foot = -1;
+    if (f->dims > 0) {
+        void *feet = r->foot;
+        if (r->nfoot >= INT32_MAX || !grow(&feet, r->nfoot, &r->foot_cap, sizeof *f))
+            return RACE_NO_MEMORY;
+        r->foot = feet;
+        foot = (int32_t)r->nfoot;
+        r->foot[r->nfoot++] = *f;
+    }
+    l->item[l->len++] = (struct race_access){f->lo, f->hi, r->count[self], foot};
+    return RACE_NONE;
+}
+
+void race_end(struct race *r, struct race_clock out[3]) {
+    const int e = r->engine;
+    clock_join(&r->read[e], &r->start[e]);
+    r->read[e].read[e] = r->count[e];
+    clock_join(&r->done[e], &r->read[e]);
+    r->done[e].done[e] = r->count[e];
+    if (!out) return;
+    out[ISA_AT_START] = r->start[e];
+    out[ISA_AT_READ] = r->read[e];
+    out[ISA_AT_DONE] = r->done[e];
+}
+
+void race_all_done(const struct race *r, struct race_clock *c) {
+    for (int e = 0; e < ISA_ENGINES; e++)
+        c->read[e] = c->done[e] = r->count[e];
+}
+
+const struct exec_place *race_last_write(const struct race *r, int space, int64_t lo, int64_t hi) {
+    const struct exec_place *last = NULL;
+    for (int e = 0; e < ISA_ENGINES; e++) {
+        const struct race_list *l = &r->list[e][space - ISA_SPM][1];
+        for (uint32_t i = l->len; i-- > 0;) {
+            const struct race_access *a = &l->item[i];
+            if (a->lo >= hi || a->hi <= lo) continue;
+            if (a->foot >= 0 && foot_hit(&r->foot[a->foot], lo, hi) < 0) continue;
+            const struct exec_place *p = &r->place[e][a->index - 1];
+            if (!last || p->seq > last->seq) last = p;
+            break;
+        }
+    }
+    return last;
+}
