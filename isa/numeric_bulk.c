@@ -77,6 +77,21 @@ void num_vops_i64(int op, int64_t *restrict out, const int64_t *acc, const int64
     vops_i64(op, out, acc, a, b, n);
 }
 
+#define PARTIALS(R, expr)                     \
+    case ISA_RED_##R:                         \
+        for (size_t g = 0; g < groups; g++)   \
+            for (size_t j = 0; j < 64; j++) { \
+                float y = x[64 * g + j];      \
+                p[j] = (expr);                \
+            }                                 \
+        break;
 void num_partials_f32(int red, float *restrict p, const float *x, size_t groups) {
-    partials_f32(red, p, x, groups);
+    switch (red) {
+        PARTIALS(SUM, p[j] + y)
+        PARTIALS(SUMSQ, p[j] + y * y)
+        PARTIALS(MAX, num_fn_max(p[j], y))
+        PARTIALS(MIN, num_fn_min(p[j], y))
+        PARTIALS(PROD, p[j] * y)
+    default: break;
+    }
 }

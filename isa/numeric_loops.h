@@ -6,7 +6,6 @@
 // and gets static functions
 //   read_f32 read_i64 write_f32 write_i64   strided runs of any dtype (numeric.h, num_read_f32 ...)
 //   vops_f32 vops_i64                       one stage over an array (num_vops_f32 ...)
-//   partials_f32                            whole groups of 64 into a reduction's partials
 // The loops are the same C for every instruction set, so their results are too; included by
 // isa/numeric_bulk.c and, for the wider instruction sets, by the simulator.
 
@@ -399,28 +398,6 @@ NUM_TARGET static void NUM_NAME(vops_i64)(int op, int64_t *restrict out, const i
     }
 }
 
-// p[j] = p[j] op x[64 g + j] for `groups` whole groups; red is one of SUM SUMSQ MAX MIN PROD.
-#define NUM_PARTIALS(R, expr)                 \
-    case ISA_RED_##R:                         \
-        for (size_t g = 0; g < groups; g++)   \
-            for (size_t j = 0; j < 64; j++) { \
-                float y = x[64 * g + j];      \
-                p[j] = (expr);                \
-            }                                 \
-        break;
-NUM_TARGET static void NUM_NAME(partials_f32)(int red, float *restrict p, const float *x,
-                                              size_t groups) {
-    switch (red) {
-        NUM_PARTIALS(SUM, p[j] + y)
-        NUM_PARTIALS(SUMSQ, p[j] + y * y)
-        NUM_PARTIALS(MAX, num_fn_max(p[j], y))
-        NUM_PARTIALS(MIN, num_fn_min(p[j], y))
-        NUM_PARTIALS(PROD, p[j] * y)
-    default: break;
-    }
-}
-
-#undef NUM_PARTIALS
 #undef NUM_ROW0
 #undef NUM_ROW1
 #undef NUM_ROW2

@@ -59,7 +59,22 @@ static void add_one_f32(struct num_reduce *r, float x) {
     r->count++;
 }
 
+// The first 64 elements at once.
+static void start_f32(struct num_reduce *r, const float *x) {
+    for (size_t j = 0; j < 64; j++)
+        r->f[j] = x[j];
+    if (r->red == ISA_RED_SUMSQ)
+        for (size_t j = 0; j < 64; j++)
+            r->f[j] = x[j] * x[j];
+    r->count = 64;
+}
+
 void num_reduce_add_f32(struct num_reduce *r, const float *x, size_t n) {
+    if (r->count == 0 && n >= 64 && r->red != ISA_RED_ARGMAX) {
+        start_f32(r, x);
+        x += 64;
+        n -= 64;
+    }
     while (n > 0 && (r->count < 64 || r->count % 64 != 0)) {
         add_one_f32(r, *x++);
         n--;
@@ -95,12 +110,26 @@ static size_t present_partials(const struct num_reduce *r) {
     return r->count < 64 ? (size_t)r->count : 64;
 }
 
+// p[i] op p[i + w] for i < n; the common operations as loops of their own.
+static void fold_f32(int red, float *p, size_t w, size_t n) {
+    const float *q = p + w;
+    if (red == ISA_RED_SUM || red == ISA_RED_SUMSQ)
+        for (size_t i = 0; i < n; i++)
+            p[i] += q[i];
+    else if (red == ISA_RED_MAX)
+        for (size_t i = 0; i < n; i++)
+            p[i] = num_fn_max(p[i], q[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            p[i] = combine_f32(red, p[i], q[i]);
+}
+
 float num_reduce_end_f32(struct num_reduce *r) {
     size_t present = present_partials(r);
     for (size_t w = 32; w > 0; w /= 2) {
-        for (size_t i = 0; i < w && i + w < present; i++)
-            r->f[i] = combine_f32(r->red, r->f[i], r->f[i + w]);
-        if (present > w) present = w;
+        if (present <= w) continue;
+        fold_f32(r->red, r->f, w, present - w);
+        present = w;
     }
     return r->f[0];
 }

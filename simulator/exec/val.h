@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Values of instructions: what an instruction computes, apart from when. Every function takes a
-// *resolved* instruction: its patterns' bases are effective byte addresses (address register added),
-// sizes are final (sreg taken), and the operand rules of the instruction set - spaces, dtypes, equal
-// sizes, ranges - were checked by the caller. Addresses are byte offsets from the start of the
-// memory (SPM, PSUM) or DRAM addresses. Nothing here allocates but val_work_new().
+// *resolved* instruction: its patterns' bases are effective byte addresses (address register
+// added), sizes are final (sreg taken), and the operand rules of the instruction set - spaces,
+// dtypes, equal sizes, ranges - were checked by the caller. Addresses are byte offsets from the
+// start of the memory (SPM, PSUM) or DRAM addresses. Nothing here allocates but val_work_new().
 //
 // Same bits on every host: the numerics contract of isa/numeric.h. The code paths (scalar baseline,
 // AVX2 + FMA + F16C, AVX-512) differ in speed only.
@@ -33,21 +33,22 @@ struct val_work;
 struct val_work *val_work_new(void);
 void val_work_free(struct val_work *work);
 
-// The memories. dram() translates `bytes` bytes from DRAM address `addr` for reading or writing; the
-// result is valid until the next call for the same instruction's operand only as one contiguous run,
-// and never NULL (the caller checked the range). dram may be NULL when no operand lies in DRAM.
+// The memories. dram() translates `bytes` bytes from DRAM address `addr` for reading or writing;
+// the result is valid until the next call for the same instruction's operand only as one contiguous
+// run, and never NULL (the caller checked the range). dram may be NULL when no operand lies in
+// DRAM.
 struct val_mem {
     uint8_t *spm, *psum;
     uint8_t *(*dram)(void *ctx, uint64_t addr, uint64_t bytes, bool write);
     void *dram_ctx;
-    struct val_work *work;  // one per thread
+    struct val_work *work; // one per thread
 };
 
 // A fault that only the values show. text is one line without the instruction's place.
 struct val_fault {
     char text[160];
-    int64_t element;  // row-major number of the index element or of the output position
-    int64_t value;    // the index that is out of range
+    int64_t element; // row-major number of the index element or of the output position
+    int64_t value;   // the index that is out of range
 };
 
 // MXU. Operands A and B in SPM, D in PSUM (f32 or i32).
