@@ -19,10 +19,10 @@ BANNED = [  # calls, where they are allowed, why
     (r"strtok", None, "keeps hidden state"),
     (r"atoi|atol|atoll|atof", None, "hides errors; see runtime/base/text.h"),
     (r"rand|srand|random", None, "is not the same everywhere; seed your own generator"),
-    (r"malloc|calloc|realloc|strdup|strndup|asprintf|vasprintf", r"runtime/base/|tests/",
+    (r"malloc|calloc|realloc|strdup|strndup|asprintf|vasprintf", r"runtime/base/|tests/|examples/",
      "allocates outside runtime/base"),
     (r"printf|fprintf|vprintf|vfprintf|puts|putchar|perror",
-     r"runtime/base/status\.c|.*/npuc/|.*/npusim/|.*print\.c$|tests/|scripts/|.*/port_rv32/",
+     r"runtime/base/status\.c|.*/npuc/|.*/npusim/|.*print\.c$|tests/|examples/|scripts/|.*/port_rv32/",
      "prints outside npuc, npusim and *print.c"),
 ]
 
