@@ -320,6 +320,6 @@ Test(session, every_allocation_fails_once) {
         npu_device_close(device);
         cr_assert_lt(n, 10000);
     }
-    cr_expect_gt(n, 20);
+    cr_expect_gt(n, 10, "only %zu allocations", n);
     arena_free(a);
 }
