@@ -144,3 +144,8 @@ const char *container_segment_name(enum container_segment_kind kind) {
         if (rows[i].code == (int)kind) return rows[i].text;
     return "?";
 }
+
+bool container_probe(struct span file) {
+    return file.size >= CONTAINER_MAGIC_BYTES &&
+           !memcmp(file.data, container_magic, CONTAINER_MAGIC_BYTES);
+}

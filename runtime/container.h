@@ -177,6 +177,9 @@ enum container_read_flags {
     CONTAINER_SKIP_WEIGHTS_CRC = 1, // leave the pages of the constants untouched (inspection)
 };
 
+/// Whether the bytes start as a .npu does.
+bool container_probe(struct span file);
+
 /// Reads an image from bytes, which are lent for the life of the image (8-byte aligned or not).
 /// Accepts any bytes: what is wrong is BAD_INPUT naming the section; `where` starts the messages.
 NPU_MUST_USE npu_status container_read(struct arena *a, struct span file, const char *where,

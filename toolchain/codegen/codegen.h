@@ -11,10 +11,10 @@
 #include "toolchain/tile/tile.h"
 
 struct codegen_options {
-    bool loops;               // roll repeated instructions into hardware loops
+    bool loops; // roll repeated instructions into hardware loops
     const char *program_name;
     const char *producer;
-    const char *target;       // preset name or description file
+    const char *target; // preset name or description file
     const char *dtype_mode;
 };
 
@@ -27,14 +27,15 @@ struct codegen_stream {
 // Replaces buffers by addresses.
 void codegen_select(const struct tile_program *p, struct codegen_stream *out);
 
-// Rolls runs of instructions that repeat but for constant steps of their addresses into LOOP ... ENDL. The dynamic sequence
-// of instructions with their effective addresses stays the same.
+// Rolls runs of instructions that repeat but for constant steps of their addresses into LOOP ...
+// ENDL. The dynamic sequence of instructions with their effective addresses stays the same.
 void codegen_roll(struct arena *a, struct codegen_stream *s);
 
 // Machine code in the arena. A field that does not fit is our fault, not the user's: NPU_ASSERT.
 struct span codegen_encode(struct arena *a, const struct codegen_stream *s);
 
 // Everything that goes into the .npu. Constants are lent from the tile program.
-struct npu_program_image *codegen_image(struct tile_program *p, const struct graph *g, struct span code, const struct codegen_options *o);
+struct npu_program_image *codegen_image(struct tile_program *p, const struct graph *g,
+                                        struct span code, const struct codegen_options *o);
 
 #endif

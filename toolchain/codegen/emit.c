@@ -12,7 +12,8 @@ void codegen_select(const struct tile_program *p, struct codegen_stream *out) {
         struct isa_insn *in = &out->insn[out->n++];
         *in = t->insn;
         for (int k = 0; k < t->npat; k++)
-            if (t->operand[k].buf >= 0) isa_pat_at(in, k)->base += p->bufs[t->operand[k].buf]->addr[t->operand[k].slot];
+            if (t->operand[k].buf >= 0)
+                isa_pat_at(in, k)->base += p->bufs[t->operand[k].buf]->addr[t->operand[k].slot];
     }
     isa_init(&out->insn[out->n++], ISA_OP_HALT);
 }

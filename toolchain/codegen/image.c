@@ -11,11 +11,17 @@
 
 #define CODE_ALIGN 64
 
-static void add_tensor(struct tile_program *p, const struct graph_value *v, enum container_role role, enum tile_kind kind,
+static void add_tensor(struct tile_program *p, const struct graph_value *v,
+                       enum container_role role, enum tile_kind kind,
                        struct npu_image_tensor *out) {
-    *out = (struct npu_image_tensor){.name = v->name, .dtype = (int)v->dtype, .model_dtype = (int)(v->file_dtype ? v->file_dtype : v->dtype),
-                                     .rank = v->rank, .role = role, .index_limit = v->index_limit};
-    for (int d = 0; d < v->rank; d++) out->dims[d] = v->dims[d];
+    *out = (struct npu_image_tensor){.name = v->name,
+                                     .dtype = (int)v->dtype,
+                                     .model_dtype = (int)(v->file_dtype ? v->file_dtype : v->dtype),
+                                     .rank = v->rank,
+                                     .role = role,
+                                     .index_limit = v->index_limit};
+    for (int d = 0; d < v->rank; d++)
+        out->dims[d] = v->dims[d];
     out->bytes = (uint64_t)graph_value_bytes(v);
     for (int i = 0; i < p->nbuf; i++)
         if (p->bufs[i]->value == v && p->bufs[i]->kind == kind) {
@@ -25,11 +31,15 @@ static void add_tensor(struct tile_program *p, const struct graph_value *v, enum
     NPU_ASSERT(!"a tensor of the model has a DRAM buffer");
 }
 
-static void tensors(struct tile_program *p, const struct graph *g, struct npu_program_image *image) {
-    struct npu_image_tensor *t = ARENA_ARRAY(p->arena, struct npu_image_tensor, (size_t)(g->ninput + g->noutput) + 1);
+static void tensors(struct tile_program *p, const struct graph *g,
+                    struct npu_program_image *image) {
+    struct npu_image_tensor *t =
+        ARENA_ARRAY(p->arena, struct npu_image_tensor, (size_t)(g->ninput + g->noutput) + 1);
     size_t n = 0;
-    for (int i = 0; i < g->ninput; i++) add_tensor(p, g->inputs[i], CONTAINER_ROLE_INPUT, TILE_INPUT, &t[n++]);
-    for (int i = 0; i < g->noutput; i++) add_tensor(p, g->outputs[i], CONTAINER_ROLE_OUTPUT, TILE_OUTPUT, &t[n++]);
+    for (int i = 0; i < g->ninput; i++)
+        add_tensor(p, g->inputs[i], CONTAINER_ROLE_INPUT, TILE_INPUT, &t[n++]);
+    for (int i = 0; i < g->noutput; i++)
+        add_tensor(p, g->outputs[i], CONTAINER_ROLE_OUTPUT, TILE_OUTPUT, &t[n++]);
     image->tensors = t;
     image->ntensors = n;
 }
@@ -42,28 +52,38 @@ static void segments(struct tile_program *p, struct npu_program_image *image) {
     uint64_t end = 0;
     for (int i = 0; i < n; i++) {
         enum container_segment_kind kind = plan[i].kind == TILE_WEIGHT ? CONTAINER_SEGMENT_WEIGHTS
-                                           : plan[i].kind == TILE_SCRATCH ? CONTAINER_SEGMENT_SCRATCH : CONTAINER_SEGMENT_IO;
+                                           : plan[i].kind == TILE_SCRATCH
+                                               ? CONTAINER_SEGMENT_SCRATCH
+                                               : CONTAINER_SEGMENT_IO;
         end = (uint64_t)(plan[i].offset + plan[i].bytes);
         if (kind == CONTAINER_SEGMENT_IO && out && s[out - 1].kind == kind) {
             s[out - 1].bytes = end - s[out - 1].dram_offset;
             continue;
         }
-        s[out++] = (struct npu_image_segment){.kind = kind, .dram_offset = (uint64_t)plan[i].offset, .bytes = (uint64_t)plan[i].bytes, .alignment = CODE_ALIGN};
+        s[out++] = (struct npu_image_segment){.kind = kind,
+                                              .dram_offset = (uint64_t)plan[i].offset,
+                                              .bytes = (uint64_t)plan[i].bytes,
+                                              .alignment = CODE_ALIGN};
     }
     end = (end + CODE_ALIGN - 1) / CODE_ALIGN * CODE_ALIGN;
-    s[out++] = (struct npu_image_segment){.kind = CONTAINER_SEGMENT_CODE, .dram_offset = end, .bytes = image->code.size, .alignment = CODE_ALIGN};
+    s[out++] = (struct npu_image_segment){.kind = CONTAINER_SEGMENT_CODE,
+                                          .dram_offset = end,
+                                          .bytes = image->code.size,
+                                          .alignment = CODE_ALIGN};
     image->segments = s;
     image->nsegments = out;
     image->dram_bytes = end + image->code.size;
 }
 
 static void weights(struct tile_program *p, struct npu_program_image *image) {
-    struct npu_image_weights *w = ARENA_ARRAY(p->arena, struct npu_image_weights, (size_t)p->nbuf + 1);
+    struct npu_image_weights *w =
+        ARENA_ARRAY(p->arena, struct npu_image_weights, (size_t)p->nbuf + 1);
     size_t n = 0;
     for (int i = 0; i < p->nbuf; i++) {
         const struct tile_buf *b = p->bufs[i];
         if (b->kind != TILE_WEIGHT || b->first_op < 0) continue;
-        w[n++] = (struct npu_image_weights){.offset = (uint64_t)b->addr[0], .bytes = {.data = b->data, .size = (size_t)b->bytes}};
+        w[n++] = (struct npu_image_weights){.offset = (uint64_t)b->addr[0],
+                                            .bytes = {.data = b->data, .size = (size_t)b->bytes}};
     }
     image->weights = w;
     image->nweights = n;
@@ -73,9 +93,19 @@ static void tags(struct tile_program *p, struct npu_program_image *image) {
     struct npu_image_tag *t = ARENA_ARRAY(p->arena, struct npu_image_tag, (size_t)p->nkernel + 1);
     for (int i = 0; i < p->nkernel; i++) {
         const struct tile_kernel *k = p->kernels[i];
-        t[i] = (struct npu_image_tag){.tag = (uint32_t)i + 1, .layer = k->name, .op = k->op, .kernel = k->kernel, .text = "", .nodes = k->origins,
-                                      .nnodes = (size_t)k->norigin, .group = (uint32_t)i, .macs = (uint64_t)k->macs, .vector_elems = (uint64_t)k->vector_elems,
-                                      .weight_bytes = (uint64_t)k->weight_bytes, .input_bytes = (uint64_t)k->input_bytes, .output_bytes = (uint64_t)k->output_bytes};
+        t[i] = (struct npu_image_tag){.tag = (uint32_t)i + 1,
+                                      .layer = k->name,
+                                      .op = k->op,
+                                      .kernel = k->kernel,
+                                      .text = "",
+                                      .nodes = k->origins,
+                                      .nnodes = (size_t)k->norigin,
+                                      .group = (uint32_t)i,
+                                      .macs = (uint64_t)k->macs,
+                                      .vector_elems = (uint64_t)k->vector_elems,
+                                      .weight_bytes = (uint64_t)k->weight_bytes,
+                                      .input_bytes = (uint64_t)k->input_bytes,
+                                      .output_bytes = (uint64_t)k->output_bytes};
     }
     image->tags = t;
     image->ntags = (size_t)p->nkernel;
@@ -84,7 +114,8 @@ static void tags(struct tile_program *p, struct npu_program_image *image) {
 static void stats(struct tile_program *p, struct npu_program_image *image) {
     struct npu_image_stat *s = ARENA_ARRAY(p->arena, struct npu_image_stat, 8);
     double estimate = 0;
-    for (int i = 0; i < p->nkernel; i++) estimate += p->kernels[i]->estimate_cycles;
+    for (int i = 0; i < p->nkernel; i++)
+        estimate += p->kernels[i]->estimate_cycles;
     s[0] = (struct npu_image_stat){"estimated_cycles", (int64_t)estimate};
     s[1] = (struct npu_image_stat){"scratch.bound_bytes", p->scratch_bound_bytes};
     s[2] = (struct npu_image_stat){"scratch.peak_bytes", p->scratch_peak_bytes};
@@ -95,7 +126,8 @@ static void stats(struct tile_program *p, struct npu_program_image *image) {
 }
 
 // Names of a role must differ; the graph's values have unique names, so nothing is left to do here.
-struct npu_program_image *codegen_image(struct tile_program *p, const struct graph *g, struct span code, const struct codegen_options *o) {
+struct npu_program_image *codegen_image(struct tile_program *p, const struct graph *g,
+                                        struct span code, const struct codegen_options *o) {
     struct npu_program_image *image = ARENA_NEW(p->arena, struct npu_program_image);
     struct str yaml = {0};
     hw_print_yaml(p->hw, &yaml);

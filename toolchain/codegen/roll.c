@@ -2,11 +2,14 @@
 // Hardware loops: repeated instructions are rolled up.
 //
 //   at instruction i, for each period n up to PERIOD_MAX
-//       repeats = how often instructions i..i+n-1 follow each other, equal but for pattern bases, where every base grows by the
+//       repeats = how often instructions i..i+n-1 follow each other, equal but for pattern bases,
+//       where every base grows by the
 //                 same amount from one repeat to the next, with at most 6 different amounts
-//   take the period that saves most granules:  LOOP repeats, registers += amounts;  body with bases of the first repeat;  ENDL
+//   take the period that saves most granules:  LOOP repeats, registers += amounts;  body with bases
+//   of the first repeat;  ENDL
 //
-// A register holds (iteration * amount): it is 0 before and after the loop, and each base with that amount names it.
+// A register holds (iteration * amount): it is 0 before and after the loop, and each base with that
+// amount names it.
 #include <string.h>
 
 #include "toolchain/codegen/codegen.h"
@@ -16,7 +19,7 @@
 
 struct roller {
     const struct isa_insn *in;
-    uint64_t *hash;   // of the instruction without its bases
+    uint64_t *hash; // of the instruction without its bases
     int *granules;
     int n;
     struct isa_insn *out;
@@ -26,7 +29,8 @@ struct roller {
 static uint64_t hash_of(const struct isa_insn *in) {
     struct isa_insn bare = *in;
     const struct isa_insn_desc *d = isa_find((unsigned)in->h.opcode);
-    for (int k = 0; k < d->npat; k++) isa_pat_at(&bare, k)->base = 0;
+    for (int k = 0; k < d->npat; k++)
+        isa_pat_at(&bare, k)->base = 0;
     // All members are int64_t: hash field by field, so that padding of the union never counts.
     uint64_t h = UINT64_C(14695981039346656037);
     const struct isa_field_desc *tables[2] = {isa_header_fields, d->field};
@@ -41,8 +45,12 @@ static uint64_t hash_of(const struct isa_insn *in) {
     return h;
 }
 
-static int64_t base_of(const struct isa_insn *in, int k) { return isa_pat_get(in, k)->base; }
-static int patterns(const struct isa_insn *in) { return isa_find((unsigned)in->h.opcode)->npat; }
+static int64_t base_of(const struct isa_insn *in, int k) {
+    return isa_pat_get(in, k)->base;
+}
+static int patterns(const struct isa_insn *in) {
+    return isa_find((unsigned)in->h.opcode)->npat;
+}
 
 static bool rollable(const struct isa_insn *in) {
     return isa_engine_class((int)in->h.engine) != ISA_CLASS_CP;
@@ -68,7 +76,8 @@ static int steps_of(const struct roller *r, int i, int n, int64_t step[LOOP_REGS
         for (int p = 0; p < patterns(&r->in[i + k]); p++) {
             int64_t s = base_of(&r->in[i + n + k], p) - base_of(&r->in[i + k], p);
             int at = 0;
-            while (at < count && step[at] != s) at++;
+            while (at < count && step[at] != s)
+                at++;
             if (s == 0 || at < count) continue;
             if (count == LOOP_REGS) return -1;
             step[count++] = s;
@@ -113,7 +122,8 @@ static int best_period(const struct roller *r, int i, int *count) {
         int64_t step[LOOP_REGS];
         int regs = steps_of(r, i, n, step), reps = 2;
         if (regs < 0) continue;
-        while (i + (reps + 1) * n <= r->n && repeats(r, i, n, reps)) reps++;
+        while (i + (reps + 1) * n <= r->n && repeats(r, i, n, reps))
+            reps++;
         int64_t saved = (reps - 1) * body - (3 + (regs + 1) / 2);
         if (saved > most) {
             most = saved;

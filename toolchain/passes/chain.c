@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joining elementwise chains.
 //
-// join(first, second, k): second must start from first's result. If it starts from another operand, its first stage is mirrored.
-// Where second reads first's result again later, first's last stage saves it as TMP. Operands and immediates are shared.
+// join(first, second, k): second must start from first's result. If it starts from another operand,
+// its first stage is mirrored. Where second reads first's result again later, first's last stage
+// saves it as TMP. Operands and immediates are shared.
 #include "toolchain/passes/chain.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ struct chain chain_of(const struct graph_node *n) {
 
 int chain_length(const struct isa_chain *c) {
     int n = 0;
-    while (n < ISA_STAGES && c->st[n].op != ISA_VOP_NOP) n++;
+    while (n < ISA_STAGES && c->st[n].op != ISA_VOP_NOP)
+        n++;
     return n;
 }
 
@@ -65,12 +67,15 @@ int chain_add_imm(struct isa_chain *c, int64_t bits) {
 
 // The row that gives op(acc, a) when acc and a change places; NOP when there is none.
 static enum isa_vop mirrored(int64_t op) {
-    static const struct { enum isa_vop from, to; } rows[] = {
-        {ISA_VOP_ADD, ISA_VOP_ADD}, {ISA_VOP_MUL, ISA_VOP_MUL}, {ISA_VOP_MAX, ISA_VOP_MAX}, {ISA_VOP_MIN, ISA_VOP_MIN},
-        {ISA_VOP_EQ, ISA_VOP_EQ}, {ISA_VOP_NE, ISA_VOP_NE}, {ISA_VOP_AND, ISA_VOP_AND}, {ISA_VOP_OR, ISA_VOP_OR},
-        {ISA_VOP_XOR, ISA_VOP_XOR}, {ISA_VOP_FMA, ISA_VOP_FMA}, {ISA_VOP_SUB, ISA_VOP_RSUB}, {ISA_VOP_RSUB, ISA_VOP_SUB},
-        {ISA_VOP_DIV, ISA_VOP_RDIV}, {ISA_VOP_RDIV, ISA_VOP_DIV}, {ISA_VOP_LT, ISA_VOP_GT}, {ISA_VOP_GT, ISA_VOP_LT},
-        {ISA_VOP_LE, ISA_VOP_GE}, {ISA_VOP_GE, ISA_VOP_LE},
+    static const struct {
+        enum isa_vop from, to;
+    } rows[] = {
+        {ISA_VOP_ADD, ISA_VOP_ADD},  {ISA_VOP_MUL, ISA_VOP_MUL},  {ISA_VOP_MAX, ISA_VOP_MAX},
+        {ISA_VOP_MIN, ISA_VOP_MIN},  {ISA_VOP_EQ, ISA_VOP_EQ},    {ISA_VOP_NE, ISA_VOP_NE},
+        {ISA_VOP_AND, ISA_VOP_AND},  {ISA_VOP_OR, ISA_VOP_OR},    {ISA_VOP_XOR, ISA_VOP_XOR},
+        {ISA_VOP_FMA, ISA_VOP_FMA},  {ISA_VOP_SUB, ISA_VOP_RSUB}, {ISA_VOP_RSUB, ISA_VOP_SUB},
+        {ISA_VOP_DIV, ISA_VOP_RDIV}, {ISA_VOP_RDIV, ISA_VOP_DIV}, {ISA_VOP_LT, ISA_VOP_GT},
+        {ISA_VOP_GT, ISA_VOP_LT},    {ISA_VOP_LE, ISA_VOP_GE},    {ISA_VOP_GE, ISA_VOP_LE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if ((int64_t)rows[i].from == op) return rows[i].to;
@@ -86,13 +91,16 @@ bool chain_start_from(struct chain *c, int k) {
     struct graph_value *v = c->in[0];
     c->in[0] = c->in[k];
     c->in[k] = v;
-    // Names change places; the first stage's operand was mine and now is what IN0 was, which is called mine.
+    // Names change places; the first stage's operand was mine and now is what IN0 was, which is
+    // called mine.
     for (int i = 0; i < chain_length(&c->c); i++) {
         int64_t *src[2] = {&c->c.st[i].a, &c->c.st[i].b};
         for (int s = 0; s < 2; s++) {
             if (i == 0 && s == 0) continue;
-            if (*src[s] == ISA_SRC_IN0) *src[s] = mine;
-            else if (*src[s] == mine) *src[s] = ISA_SRC_IN0;
+            if (*src[s] == ISA_SRC_IN0)
+                *src[s] = mine;
+            else if (*src[s] == mine)
+                *src[s] = ISA_SRC_IN0;
         }
     }
     return true;
@@ -117,7 +125,8 @@ static int operand(struct chain *c, struct graph_value *v, bool epilogue) {
 }
 
 // Translates an operand of the second chain into the joint one; -1 when it does not fit.
-static int64_t translate(struct chain *out, const struct chain *second, int64_t src, bool epilogue, bool first_empty) {
+static int64_t translate(struct chain *out, const struct chain *second, int64_t src, bool epilogue,
+                         bool first_empty) {
     if (src == ISA_SRC_IN0) return first_empty ? ISA_SRC_IN0 : ISA_SRC_TMP;
     if (src == ISA_SRC_IN1 || src == ISA_SRC_IN2) {
         int at = operand(out, second->in[src - ISA_SRC_IN0], epilogue);
@@ -159,7 +168,8 @@ bool chain_join(const struct chain *first, const struct chain *second, int k, st
     return true;
 }
 
-// Moves operands down over empty places: IN2 becomes IN1 when IN1 is free (IN0 of an epilogue stays free).
+// Moves operands down over empty places: IN2 becomes IN1 when IN1 is free (IN0 of an epilogue stays
+// free).
 static void compact(struct chain *c, bool epilogue) {
     for (int k = epilogue ? 1 : 0; k < 2; k++) {
         if (c->in[k]) continue;
@@ -184,7 +194,8 @@ void chain_store(struct graph *g, struct graph_node *n, const struct chain *chai
     compact(&c, epilogue);
     int own = epilogue ? n->nown : 0, nin = own;
     struct graph_value **in = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)own + 3);
-    for (int i = 0; i < own; i++) in[i] = n->inputs[i];
+    for (int i = 0; i < own; i++)
+        in[i] = n->inputs[i];
     for (int k = 0; k < 3; k++) {
         n->chain_in[k] = -1;
         if (!c.in[k]) continue;

@@ -5,27 +5,29 @@
 
 #include "toolchain/graph/graph.h"
 
-// A chain with the values that its IN0..IN2 stand for. in[0] == NULL in an epilogue: IN0 is the op's own result.
+// A chain with the values that its IN0..IN2 stand for. in[0] == NULL in an epilogue: IN0 is the
+// op's own result.
 struct chain {
     struct isa_chain c;
     struct graph_value *in[3];
 };
 
 struct chain chain_of(const struct graph_node *n);
-int chain_length(const struct isa_chain *c);          // stages in use
+int chain_length(const struct isa_chain *c); // stages in use
 bool chain_has_sf(const struct isa_chain *c);
-bool chain_reads(const struct isa_chain *c, enum isa_src src);  // some stage names it
-bool chain_is_float(const struct graph_node *n);      // computes in f32: some operand or the output is floating
+bool chain_reads(const struct isa_chain *c, enum isa_src src); // some stage names it
+bool chain_is_float(
+    const struct graph_node *n); // computes in f32: some operand or the output is floating
 
 // Adds an immediate (bits), sharing an equal one; -1 when all are taken by others.
 int chain_add_imm(struct isa_chain *c, int64_t bits);
 
-// Rewrites `c` so that it starts from its operand k instead of IN0: possible when IN<k> is used by the first stage only and that
-// stage can be mirrored. false: not possible, c unchanged.
+// Rewrites `c` so that it starts from its operand k instead of IN0: possible when IN<k> is used by
+// the first stage only and that stage can be mirrored. false: not possible, c unchanged.
 bool chain_start_from(struct chain *c, int k);
 
-// first, then second, whose operand k is first's result. Limits are checked. first.in[0] may be NULL (epilogue): then so is the
-// result's. false: does not fit.
+// first, then second, whose operand k is first's result. Limits are checked. first.in[0] may be
+// NULL (epilogue): then so is the result's. false: does not fit.
 bool chain_join(const struct chain *first, const struct chain *second, int k, struct chain *out);
 
 // Puts a chain into a node: replaces chain and extra operands (for MAP: all inputs).

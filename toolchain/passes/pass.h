@@ -15,37 +15,48 @@ enum pass_id {
 };
 
 struct pass_options {
-    int level;                   // -O0 .. -O3
-    enum isa_dtype dtype;        // program type of floating values; NONE: as in the model
-    bool skip[PASS_COUNT];       // --skip
-    bool dump[PASS_COUNT];       // --dump-after: the graph's text goes to dump_to
-    int stop_after;              // --stop-after: a pass_id, or -1
-    bool stats;                  // --stats: a table goes to dump_to
+    int level;             // -O0 .. -O3
+    enum isa_dtype dtype;  // program type of floating values; NONE: as in the model
+    bool skip[PASS_COUNT]; // --skip
+    bool dump[PASS_COUNT]; // --dump-after: the graph's text goes to dump_to
+    int stop_after;        // --stop-after: a pass_id, or -1
+    bool stats;            // --stats: a table goes to dump_to
     FILE *dump_to;
 };
 
 // What passes tell the report.
 struct pass_log {
-    int fused;                   // MAPs that disappeared into other nodes
-    int kept_f32;                // nodes that keep f32 because a constant overflows the program's type
+    int fused;    // MAPs that disappeared into other nodes
+    int kept_f32; // nodes that keep f32 because a constant overflows the program's type
     const char **kept_names;
-    struct pass_stat { double ms; int nodes_before, nodes_after; int64_t bytes_before, bytes_after; bool ran; } stat[PASS_COUNT];
+    struct pass_stat {
+        double ms;
+        int nodes_before, nodes_after;
+        int64_t bytes_before, bytes_after;
+        bool ran;
+    } stat[PASS_COUNT];
 };
 
 struct pass_context {
     struct graph *g;
-    struct arena *scratch;       // emptied by the pipeline after each pass
+    struct arena *scratch; // emptied by the pipeline after each pass
     const struct pass_options *options;
     struct pass_log *log;
 };
 
-struct pass_desc { const char *name, *doc, *post; int level; bool skippable; npu_status (*run)(struct pass_context *c); };
+struct pass_desc {
+    const char *name, *doc, *post;
+    int level;
+    bool skippable;
+    npu_status (*run)(struct pass_context *c);
+};
 extern const struct pass_desc passes[PASS_COUNT];
 
-int pass_find(const char *name);  // -1 when there is none
+int pass_find(const char *name); // -1 when there is none
 void pass_options_init(struct pass_options *o);
 // Runs the passes of the level in order, verifying the graph after each. log may not be NULL.
-NPU_MUST_USE npu_status passes_run(struct graph *g, const struct pass_options *options, struct pass_log *log);
+NPU_MUST_USE npu_status passes_run(struct graph *g, const struct pass_options *options,
+                                   struct pass_log *log);
 
 #define PASS(name, level, skippable, doc, post) npu_status pass_##name(struct pass_context *c);
 #include "toolchain/passes/passes.def"

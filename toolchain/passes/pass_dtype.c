@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's floating type. Everything before this pass is f32 (constants folded in f32); here each constant is rounded once and
-// each floating value takes the type.
+// The program's floating type. Everything before this pass is f32 (constants folded in f32); here
+// each constant is rounded once and each floating value takes the type.
 //
-//   a constant with finite elements that overflow the type: where a chain reads it, it stays f32 (the vector engine computes in f32
-//     anyway); an addend of a chain that is below the type's lowest value is an additive mask and becomes that lowest value; an
-//     operand of a kernel that overflows keeps the whole node in f32, listed in the report
+//   a constant with finite elements that overflow the type: where a chain reads it, it stays f32
+//   (the vector engine computes in f32
+//     anyway); an addend of a chain that is below the type's lowest value is an additive mask and
+//     becomes that lowest value; an operand of a kernel that overflows keeps the whole node in f32,
+//     listed in the report
 //   a chain's per-channel operand that has few elements is rounded like any other constant
 #include <float.h>
 #include <math.h>
@@ -30,13 +32,16 @@ static enum range range_of(const struct graph_value *v, enum isa_dtype t, bool a
         if (isnan((double)f[i])) continue;
         bool over = isinf((double)num_round_to((int)t, f[i])) != 0;
         if (!over) continue;
-        if (addend && f[i] < 0) low = true;
-        else if (!isinf((double)f[i])) return RANGE_OVERFLOW;
+        if (addend && f[i] < 0)
+            low = true;
+        else if (!isinf((double)f[i]))
+            return RANGE_OVERFLOW;
     }
     return low ? RANGE_MASK : RANGE_FITS;
 }
 
-static struct graph_value *rounded(struct pass_context *c, const struct graph_value *v, enum isa_dtype t, bool mask) {
+static struct graph_value *rounded(struct pass_context *c, const struct graph_value *v,
+                                   enum isa_dtype t, bool mask) {
     int64_t n = graph_value_elems(v);
     const float *f = v->data;
     void *data = arena_alloc(c->g->arena, (size_t)(n * isa_dtype_bits((int)t) / 8 + 1));
@@ -44,7 +49,9 @@ static struct graph_value *rounded(struct pass_context *c, const struct graph_va
         double x = (double)f[i];
         num_store_f32((int)t, data, i, mask && x < -largest(t) ? (float)-largest(t) : f[i]);
     }
-    return graph_add_const(c->g, arena_printf(c->g->arena, "%s.%s", v->name, isa_dtype_name((int)t)), t, v->rank, v->dims, data);
+    return graph_add_const(c->g,
+                           arena_printf(c->g->arena, "%s.%s", v->name, isa_dtype_name((int)t)), t,
+                           v->rank, v->dims, data);
 }
 
 static bool is_addend(const struct graph_node *n, int input) {
@@ -52,36 +59,44 @@ static bool is_addend(const struct graph_node *n, int input) {
         if (n->chain_in[k] != input) continue;
         if (k == 0) return chain_length(&n->chain) > 0 && n->chain.st[0].op == ISA_VOP_ADD;
         for (int i = 0; i < chain_length(&n->chain); i++)
-            if (n->chain.st[i].op == ISA_VOP_ADD && n->chain.st[i].a == ISA_SRC_IN0 + k) return true;
+            if (n->chain.st[i].op == ISA_VOP_ADD && n->chain.st[i].a == ISA_SRC_IN0 + k)
+                return true;
     }
     return false;
 }
 
-static bool of_chain(const struct graph_node *n, int input) { return n->op == GRAPH_MAP || input >= n->nown; }
+static bool of_chain(const struct graph_node *n, int input) {
+    return n->op == GRAPH_MAP || input >= n->nown;
+}
 
 // True when some constant of the kernel itself does not fit the type.
 static bool keeps_f32(const struct graph_node *n, enum isa_dtype t) {
     for (int i = 0; i < n->nin; i++) {
         const struct graph_value *v = n->inputs[i];
-        if (v->data && v->dtype == ISA_F32 && !of_chain(n, i) && range_of(v, t, false) == RANGE_OVERFLOW) return true;
+        if (v->data && v->dtype == ISA_F32 && !of_chain(n, i) &&
+            range_of(v, t, false) == RANGE_OVERFLOW)
+            return true;
     }
     return false;
 }
 
 // A constant is rounded once however many nodes read it.
-static struct graph_value *shared(struct pass_context *c, struct graph_value **memo, struct graph_value *v, enum isa_dtype t, bool mask) {
+static struct graph_value *shared(struct pass_context *c, struct graph_value **memo,
+                                  struct graph_value *v, enum isa_dtype t, bool mask) {
     if (mask) return rounded(c, v, t, true);
     if (!memo[v->id]) memo[v->id] = rounded(c, v, t, false);
     return memo[v->id];
 }
 
-static npu_status convert(struct pass_context *c, struct graph_value *from, enum isa_dtype t, struct graph_node *before, struct graph_value **out) {
+static npu_status convert(struct pass_context *c, struct graph_value *from, enum isa_dtype t,
+                          struct graph_node *before, struct graph_value **out) {
     struct isa_chain none = {.imm = {0}};
     struct graph_value *in[] = {from};
     return graph_add_map(c->g, from->name, 1, in, &none, t, before, out);
 }
 
-static npu_status narrow_node(struct pass_context *c, struct graph_node *n, struct graph_value **memo, enum isa_dtype t) {
+static npu_status narrow_node(struct pass_context *c, struct graph_node *n,
+                              struct graph_value **memo, enum isa_dtype t) {
     bool keep = keeps_f32(n, t);
     if (keep) c->log->kept_names[c->log->kept_f32++] = n->name;
     for (int i = 0; i < n->nin; i++) {
@@ -116,7 +131,8 @@ npu_status pass_dtype(struct pass_context *c) {
     struct graph *g = c->g;
     if (t == ISA_DTYPE_NONE || t == ISA_F32) return NULL;
     int nodes = 0, values = g->nvalue;
-    for (struct graph_node *n = g->first; n; n = n->next) nodes++;
+    for (struct graph_node *n = g->first; n; n = n->next)
+        nodes++;
     c->log->kept_names = ARENA_ARRAY(g->arena, const char *, (size_t)nodes + 1);
     struct graph_value **memo = ARENA_ARRAY(c->scratch, struct graph_value *, (size_t)values + 1);
     for (int i = 0; i < g->ninput; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant folding: nodes whose inputs are all constants are run by the reference kernels, in the order of the graph, so that
-// whole constant expressions disappear in one sweep.
+// Constant folding: nodes whose inputs are all constants are run by the reference kernels, in the
+// order of the graph, so that whole constant expressions disappear in one sweep.
 #include "toolchain/passes/pass.h"
 
 #define LIMIT_BYTES (INT64_C(256) << 20)
@@ -17,8 +17,10 @@ static bool foldable(const struct graph_node *n) {
 static npu_status fold(struct pass_context *c, struct graph_node *n) {
     const void **in = ARENA_ARRAY(c->scratch, const void *, (size_t)n->nin);
     void **out = ARENA_ARRAY(c->scratch, void *, (size_t)n->nout);
-    for (int i = 0; i < n->nin; i++) in[i] = n->inputs[i]->data;
-    for (int i = 0; i < n->nout; i++) out[i] = arena_alloc(c->g->arena, (size_t)graph_value_bytes(n->outputs[i]));
+    for (int i = 0; i < n->nin; i++)
+        in[i] = n->inputs[i]->data;
+    for (int i = 0; i < n->nout; i++)
+        out[i] = arena_alloc(c->g->arena, (size_t)graph_value_bytes(n->outputs[i]));
     NPU_TRY_NOTE(graph_eval_node(n, in, out, c->scratch), "node '%s'", n->name);
     for (int i = 0; i < n->nout; i++) {
         n->outputs[i]->data = out[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins elementwise chains: a MAP whose result only feeds another MAP, with the same shape, becomes part of it. Intermediate
-// rounding to a storage type disappears, so only floating intermediates (and 0/1 results of comparisons) are joined.
+// Joins elementwise chains: a MAP whose result only feeds another MAP, with the same shape, becomes
+// part of it. Intermediate rounding to a storage type disappears, so only floating intermediates
+// (and 0/1 results of comparisons) are joined.
 #include <string.h>
 
 #include "toolchain/passes/chain.h"
@@ -23,7 +24,9 @@ static bool joinable_value(const struct graph_node *first) {
 static bool take(struct pass_context *c, struct graph_node *n, int k) {
     struct graph_value *v = n->inputs[k];
     struct graph_node *first = v->producer;
-    if (!first || first->op != GRAPH_MAP || graph_count_uses(c->g, v) != 1 || !same_dims(v, n->outputs[0])) return false;
+    if (!first || first->op != GRAPH_MAP || graph_count_uses(c->g, v) != 1 ||
+        !same_dims(v, n->outputs[0]))
+        return false;
     if (!joinable_value(first) || chain_is_float(first) != chain_is_float(n)) return false;
     struct chain a = chain_of(first), b = chain_of(n), joint;
     if (!chain_join(&a, &b, k, &joint)) return false;
@@ -38,7 +41,8 @@ static bool take(struct pass_context *c, struct graph_node *n, int k) {
 npu_status pass_fuse_map(struct pass_context *c) {
     for (struct graph_node *n = c->g->first; n; n = n->next) {
         if (n->op != GRAPH_MAP) continue;
-        for (int k = 0; k < n->nin;) k = take(c, n, k) ? 0 : k + 1;
+        for (int k = 0; k < n->nin;)
+            k = take(c, n, k) ? 0 : k + 1;
     }
     return NULL;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands that are the same constant everywhere become immediates of the chain, where one is free and the output's shape does not
-// depend on them.
+// Operands that are the same constant everywhere become immediates of the chain, where one is free
+// and the output's shape does not depend on them.
 #include <string.h>
 
 #include "isa/numeric.h"
@@ -65,11 +65,14 @@ static void rewrite(struct pass_context *ctx, struct graph_node *n) {
     int64_t bits;
     struct chain c = chain_of(n);
     // A chain that starts from the constant starts from another operand instead, where it can.
-    for (int k = 1; k < 3 && n->op == GRAPH_MAP && c.in[0] && uniform(c.in[0], floating, &bits); k++)
+    for (int k = 1; k < 3 && n->op == GRAPH_MAP && c.in[0] && uniform(c.in[0], floating, &bits);
+         k++)
         if (c.in[k] && !uniform(c.in[k], floating, &bits)) chain_start_from(&c, k);
     bool changed = false;
     for (int k = 1; k < 3; k++) {
-        if (!c.in[k] || c.in[k] == c.in[0] || !uniform(c.in[k], floating, &bits) || !shape_without(n, c.in[k])) continue;
+        if (!c.in[k] || c.in[k] == c.in[0] || !uniform(c.in[k], floating, &bits) ||
+            !shape_without(n, c.in[k]))
+            continue;
         changed |= replace(&c, k, bits);
     }
     if (!changed) return;

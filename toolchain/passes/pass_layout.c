@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage orders. Convolutions, pooling and resizing read and write channels innermost (N, H, W, C); matrix products, softmax,
-// normalisation, reshape and gather are row-major; elementwise and data-moving nodes follow their inputs. Where a kernel needs an
-// order that a value does not have, a COPY goes between. Orders that differ only in dimensions of size 1 are the same.
+// Storage orders. Convolutions, pooling and resizing read and write channels innermost (N, H, W,
+// C); matrix products, softmax, normalisation, reshape and gather are row-major; elementwise and
+// data-moving nodes follow their inputs. Where a kernel needs an order that a value does not have,
+// a COPY goes between. Orders that differ only in dimensions of size 1 are the same.
 #include <string.h>
 
 #include "toolchain/passes/pass.h"
@@ -31,7 +32,8 @@ static bool lies_as(const struct graph_value *v, const int *order) {
 }
 
 // Makes input i of n lie in `order` (NULL: row-major). Copies of one value in one order are shared.
-static npu_status want(struct pass_context *c, struct graph_node *n, int i, const int *order, struct graph_value **copies) {
+static npu_status want(struct pass_context *c, struct graph_node *n, int i, const int *order,
+                       struct graph_value **copies) {
     struct graph_value *v = n->inputs[i];
     if (v->data || lies_as(v, order)) return NULL;
     struct graph_value *known = copies[v->id];
@@ -50,7 +52,8 @@ static npu_status want(struct pass_context *c, struct graph_node *n, int i, cons
     return NULL;
 }
 
-// The order that elementwise work follows: that of the first operand with the output's shape that has one of its own.
+// The order that elementwise work follows: that of the first operand with the output's shape that
+// has one of its own.
 static const int *common_order(const struct graph_node *n) {
     const struct graph_value *y = n->outputs[0];
     for (int i = 0; i < n->nin; i++) {
@@ -60,25 +63,33 @@ static const int *common_order(const struct graph_node *n) {
     return NULL;
 }
 
-static npu_status follow(struct pass_context *c, struct graph_node *n, struct graph_value **copies) {
+static npu_status follow(struct pass_context *c, struct graph_node *n,
+                         struct graph_value **copies) {
     struct graph_value *y = n->outputs[0];
     const int *order = common_order(n);
     for (int i = 0; i < n->nin; i++)
-        if (n->inputs[i]->rank == y->rank && graph_value_elems(n->inputs[i]) == graph_value_elems(y)) NPU_TRY(want(c, n, i, order, copies));
+        if (n->inputs[i]->rank == y->rank &&
+            graph_value_elems(n->inputs[i]) == graph_value_elems(y))
+            NPU_TRY(want(c, n, i, order, copies));
     set_order(y, order);
     return NULL;
 }
 
-static npu_status windowed(struct pass_context *c, struct graph_node *n, struct graph_value **copies) {
+static npu_status windowed(struct pass_context *c, struct graph_node *n,
+                           struct graph_value **copies) {
     NPU_TRY(want(c, n, 0, channels_last, copies));
     for (int i = n->nown; i < n->nin; i++)
-        if (n->inputs[i]->rank == 4 && graph_value_elems(n->inputs[i]) == graph_value_elems(n->outputs[0])) NPU_TRY(want(c, n, i, channels_last, copies));
+        if (n->inputs[i]->rank == 4 &&
+            graph_value_elems(n->inputs[i]) == graph_value_elems(n->outputs[0]))
+            NPU_TRY(want(c, n, i, channels_last, copies));
     set_order(n->outputs[0], channels_last);
     return NULL;
 }
 
-static npu_status row_major(struct pass_context *c, struct graph_node *n, struct graph_value **copies) {
-    for (int i = 0; i < n->nin; i++) NPU_TRY(want(c, n, i, NULL, copies));
+static npu_status row_major(struct pass_context *c, struct graph_node *n,
+                            struct graph_value **copies) {
+    for (int i = 0; i < n->nin; i++)
+        NPU_TRY(want(c, n, i, NULL, copies));
     return NULL;
 }
 
@@ -87,12 +98,14 @@ static npu_status place(struct pass_context *c, struct graph_node *n, struct gra
     case GRAPH_CONV:
     case GRAPH_CONVT:
     case GRAPH_POOL:
-    case GRAPH_RESIZE: return n->outputs[0]->rank == 4 ? windowed(c, n, copies) : row_major(c, n, copies);
+    case GRAPH_RESIZE:
+        return n->outputs[0]->rank == 4 ? windowed(c, n, copies) : row_major(c, n, copies);
     case GRAPH_MAP:
     case GRAPH_SLICE:
     case GRAPH_CONCAT:
-    case GRAPH_PAD: return n->outputs[0]->rank == 4 ? follow(c, n, copies) : row_major(c, n, copies);
-    case GRAPH_REDUCE:     // any order of the input; the result is row-major
+    case GRAPH_PAD:
+        return n->outputs[0]->rank == 4 ? follow(c, n, copies) : row_major(c, n, copies);
+    case GRAPH_REDUCE: // any order of the input; the result is row-major
     case GRAPH_TRANSPOSE:
     case GRAPH_COPY: return NULL;
     case GRAPH_MATMUL:
@@ -124,7 +137,8 @@ static npu_status outputs(struct pass_context *c) {
         NPU_TRY(graph_infer(c->g, copy, name));
         struct graph_value *fresh = copy->outputs[0];
         graph_replace_uses(c->g, v, fresh);
-        // Only the model's output is the copy; nodes go on reading the original, which stands before them.
+        // Only the model's output is the copy; nodes go on reading the original, which stands
+        // before them.
         for (struct graph_node *n = c->g->first; n; n = n->next)
             for (int k = 0; k < n->nin; k++)
                 if (n->inputs[k] == fresh) n->inputs[k] = v;
@@ -134,8 +148,10 @@ static npu_status outputs(struct pass_context *c) {
 }
 
 npu_status pass_layout(struct pass_context *c) {
-    // A copy is added for a value that exists now; copies themselves are never copied again, but may be looked up.
-    struct graph_value **copies = ARENA_ARRAY(c->scratch, struct graph_value *, 4 * (size_t)c->g->nvalue + 64);
+    // A copy is added for a value that exists now; copies themselves are never copied again, but
+    // may be looked up.
+    struct graph_value **copies =
+        ARENA_ARRAY(c->scratch, struct graph_value *, 4 * (size_t)c->g->nvalue + 64);
     int limit = 4 * c->g->nvalue + 64;
     for (struct graph_node *n = c->g->first; n; n = n->next) {
         NPU_ASSERT(c->g->nvalue + n->nin < limit);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drops nodes that change nothing, and joins pairs that move data twice. Repeats until nothing changes:
+// Drops nodes that change nothing, and joins pairs that move data twice. Repeats until nothing
+// changes:
 //
 //   map without stages, same type and shape      -> its input
-//   transpose by the identity, reshape or expand to the same shape, full slice, copy, pad of nothing -> its input
-//   transpose that only moves dimensions of size 1 -> reshape
-//   transpose of transpose, reshape of reshape   -> one
+//   transpose by the identity, reshape or expand to the same shape, full slice, copy, pad of
+//   nothing -> its input transpose that only moves dimensions of size 1 -> reshape transpose of
+//   transpose, reshape of reshape   -> one
 #include <string.h>
 
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
 static bool same_shape(const struct graph_value *a, const struct graph_value *b) {
-    return a->rank == b->rank && a->dtype == b->dtype && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+    return a->rank == b->rank && a->dtype == b->dtype &&
+           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
 static bool all_zero(const struct graph_node *n, enum graph_attr_key k) {
@@ -53,7 +55,8 @@ static bool does_nothing(const struct graph_node *n) {
         return true;
     }
     case GRAPH_CONCAT: return n->nin == 1;
-    case GRAPH_PAD: return all_zero(n, GRAPH_ATTR_PADS_BEFORE) && all_zero(n, GRAPH_ATTR_PADS_AFTER);
+    case GRAPH_PAD:
+        return all_zero(n, GRAPH_ATTR_PADS_BEFORE) && all_zero(n, GRAPH_ATTR_PADS_AFTER);
     case GRAPH_MATMUL:
     case GRAPH_CONV:
     case GRAPH_CONVT:
@@ -71,7 +74,8 @@ static bool does_nothing(const struct graph_node *n) {
     return false;
 }
 
-// The node's input takes its output's place, unless the output is the model's and the input is not free to become it.
+// The node's input takes its output's place, unless the output is the model's and the input is not
+// free to become it.
 static bool drop(struct pass_context *c, struct graph_node *n) {
     struct graph_value *x = n->inputs[0], *y = n->outputs[0];
     if (y->is_output && (x->is_output || x->is_input || x->data)) return false;

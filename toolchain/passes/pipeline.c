@@ -28,7 +28,8 @@ static void measure(const struct graph *g, int *nodes, int64_t *bytes) {
     *bytes = 0;
     for (const struct graph_node *n = g->first; n; n = n->next) {
         ++*nodes;
-        for (int i = 0; i < n->nout; i++) *bytes += graph_value_bytes(n->outputs[i]);
+        for (int i = 0; i < n->nout; i++)
+            *bytes += graph_value_bytes(n->outputs[i]);
     }
 }
 
@@ -43,8 +44,8 @@ static void print_stats(const struct pass_log *log, FILE *to) {
     for (int i = 0; i < PASS_COUNT; i++) {
         const struct pass_stat *s = &log->stat[i];
         if (!s->ran) continue;
-        fprintf(to, "%-14s %8d %8d %14lld %14lld %9.3f\n", passes[i].name, s->nodes_before, s->nodes_after, (long long)s->bytes_before,
-                (long long)s->bytes_after, s->ms);
+        fprintf(to, "%-14s %8d %8d %14lld %14lld %9.3f\n", passes[i].name, s->nodes_before,
+                s->nodes_after, (long long)s->bytes_before, (long long)s->bytes_after, s->ms);
     }
 }
 

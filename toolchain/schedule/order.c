@@ -4,7 +4,8 @@
 //   for each operation in the old order
 //       if it is a load: walk back over the new order while the operation there
 //           belongs to a step within the load's lookahead (slots of its buffer - 1, at least 1),
-//           is no load itself, the load does not depend on it, and, across kernels, both kernels' buffers fit together
+//           is no load itself, the load does not depend on it, and, across kernels, both kernels'
+//           buffers fit together
 //       insert
 //
 // So while step t computes, the loads of step t + 1 already stand in the DMA queues.
@@ -28,10 +29,12 @@ static bool fit_together(const struct tile_program *p, int a, int b) {
     return x->spm_bytes + y->spm_bytes <= p->hw->spm_bytes;
 }
 
-static bool may_pass(const struct tile_program *p, const struct schedule_options *o, const struct tile_op *load,
-                     const struct tile_op *earlier, int ahead) {
+static bool may_pass(const struct tile_program *p, const struct schedule_options *o,
+                     const struct tile_op *load, const struct tile_op *earlier, int ahead) {
     if (earlier->phase == TILE_LOAD || earlier->step < load->step - ahead) return false;
-    if (earlier->kernel != load->kernel && (!o->across_kernels || !fit_together(p, earlier->kernel, load->kernel))) return false;
+    if (earlier->kernel != load->kernel &&
+        (!o->across_kernels || !fit_together(p, earlier->kernel, load->kernel)))
+        return false;
     return !tile_depends(earlier, load);
 }
 
@@ -43,7 +46,8 @@ void schedule_order(struct tile_program *p, const struct schedule_options *optio
         int at = i;
         if (t->phase == TILE_LOAD) {
             int ahead = lookahead(p, t);
-            while (at > 0 && may_pass(p, options, t, order[at - 1], ahead)) at--;
+            while (at > 0 && may_pass(p, options, t, order[at - 1], ahead))
+                at--;
         }
         memmove(order + at + 1, order + at, (size_t)(i - at) * sizeof *order);
         order[at] = t;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependences become semaphores.
 //
-// Every engine runs its operations in order, and they complete in order; nothing else is ordered by itself. For each operation X
-// (in program order) on engine A:
+// Every engine runs its operations in order, and they complete in order; nothing else is ordered by
+// itself. For each operation X (in program order) on engine A:
 //
-//   need = accesses of earlier operations Y that X's accesses conflict with (by address; strided blocks that provably interleave
+//   need = accesses of earlier operations Y that X's accesses conflict with (by address; strided
+//   blocks that provably interleave
 //          without touching do not conflict)
-//   a conflict with Y on the same DMA queue sets X's fence; on the same MXU or VEC the engine's own order is enough
-//   for another engine B: X must know that Y is complete, or, where Y only read, that its operands were read
-//   what A knows already (vector clock: per engine the last operation known complete / read) drops out
-//   for what remains: the latest Y of B signals semaphore (B, A, epoch), X waits for one count of it
+//   a conflict with Y on the same DMA queue sets X's fence; on the same MXU or VEC the engine's own
+//   order is enough for another engine B: X must know that Y is complete, or, where Y only read,
+//   that its operands were read what A knows already (vector clock: per engine the last operation
+//   known complete / read) drops out for what remains: the latest Y of B signals semaphore (B, A,
+//   epoch), X waits for one count of it
 //
-// The i-th wait on a semaphore meets the i-th signal, since both engines are in order and each needed Y is later than the last.
+// The i-th wait on a semaphore meets the i-th signal, since both engines are in order and each
+// needed Y is later than the last.
 #include "toolchain/schedule/schedule.h"
 
 #include <string.h>
@@ -21,22 +24,27 @@
 enum { AT_READ, AT_DONE, EPOCHS };
 
 // seq[e][b]: operations of engine b up to this number are known to have reached epoch e.
-struct clock { int seq[EPOCHS][ISA_ENGINES]; };
-
-struct access {
-    struct access *next;  // of the same bucket
-    const struct isa_pat *pat;
-    int64_t lo, hi;       // absolute bytes
-    int op;               // index into p->ops
-    int engine, seq;
-    bool write, dense;    // dense: every byte of [lo, hi)
-    bool *dead;           // shared by the copies of one access in several buckets
+struct clock {
+    int seq[EPOCHS][ISA_ENGINES];
 };
 
-struct memory { struct access *bucket[BUCKETS]; int64_t bucket_bytes; };
+struct access {
+    struct access *next; // of the same bucket
+    const struct isa_pat *pat;
+    int64_t lo, hi; // absolute bytes
+    int op;         // index into p->ops
+    int engine, seq;
+    bool write, dense; // dense: every byte of [lo, hi)
+    bool *dead;        // shared by the copies of one access in several buckets
+};
+
+struct memory {
+    struct access *bucket[BUCKETS];
+    int64_t bucket_bytes;
+};
 
 #define SYNCS 8
-struct extra {            // SYNC operations that go next to an operation
+struct extra { // SYNC operations that go next to an operation
     struct tile_op *before[SYNCS], *after[SYNCS];
     int nbefore, nafter;
 };
@@ -44,12 +52,13 @@ struct extra {            // SYNC operations that go next to an operation
 struct sync {
     struct tile_program *p;
     struct memory mem[ISA_DRAM + 1];
-    struct clock known[ISA_ENGINES];  // what the next operation of each engine knows
-    struct clock *start;          // what operation i knew at its start
-    int *seq;                     // number of operation i on its engine, from 1
+    struct clock known[ISA_ENGINES]; // what the next operation of each engine knows
+    struct clock *start;             // what operation i knew at its start
+    int *seq;                        // number of operation i on its engine, from 1
     int count[ISA_ENGINES];
-    int fenced[ISA_ENGINES];          // operations of a DMA queue up to this number are complete for the queue's later ones
-    int sem[EPOCHS][ISA_ENGINES][ISA_ENGINES];  // semaphore number, 0: none yet
+    int fenced[ISA_ENGINES]; // operations of a DMA queue up to this number are complete for the
+                             // queue's later ones
+    int sem[EPOCHS][ISA_ENGINES][ISA_ENGINES]; // semaphore number, 0: none yet
     int nsem;
     struct extra *extra;
 };
@@ -68,7 +77,8 @@ static int64_t gcd64(int64_t a, int64_t b) {
     return a < 0 ? -a : a;
 }
 
-// Length of the contiguous run at the start of a pattern, and the gcd of the byte strides outside it (0: none).
+// Length of the contiguous run at the start of a pattern, and the gcd of the byte strides outside
+// it (0: none).
 static void shape_of(const struct isa_pat *p, int64_t *run_bytes, int64_t *stride_bytes) {
     int64_t bits = isa_dtype_bits((int)p->dtype), run = 1, g = 0;
     bool order[ISA_DIMS] = {false};
@@ -86,7 +96,8 @@ static void shape_of(const struct isa_pat *p, int64_t *run_bytes, int64_t *strid
     *stride_bytes = g;
 }
 
-// True when two strided blocks share no byte because their runs lie in different residues of the common stride.
+// True when two strided blocks share no byte because their runs lie in different residues of the
+// common stride.
 static bool interleave(const struct access *a, const struct access *b) {
     int64_t ra, rb, sa, sb;
     shape_of(a->pat, &ra, &sa);
@@ -125,7 +136,7 @@ static bool absolute(const struct sync *s, int op, int k, struct access *out) {
     int64_t run, stride;
     shape_of(out->pat, &run, &stride);
     out->dense = run == out->hi - out->lo;
-    return b->kind != TILE_WEIGHT && b->kind != TILE_INPUT;  // never written: no dependence
+    return b->kind != TILE_WEIGHT && b->kind != TILE_INPUT; // never written: no dependence
 }
 
 // Latest operations that `op` must know of: need[epoch][engine] is an operation index + 1.
@@ -228,8 +239,10 @@ static bool put_signal(struct isa_header *h, int sem, int when) {
 }
 
 static void add_signal(struct sync *s, int op, int sem, int epoch) {
-    if (put_signal(&s->p->ops[op]->insn.h, sem, epoch == AT_READ ? ISA_AT_READ : ISA_AT_DONE)) return;
-    // A SYNC behind it on the same queue completes after it; "read" of a SYNC is later than the operation's, which is safe.
+    if (put_signal(&s->p->ops[op]->insn.h, sem, epoch == AT_READ ? ISA_AT_READ : ISA_AT_DONE))
+        return;
+    // A SYNC behind it on the same queue completes after it; "read" of a SYNC is later than the
+    // operation's, which is safe.
     struct extra *x = &s->extra[op];
     if (x->nafter && put_signal(&x->after[x->nafter - 1]->insn.h, sem, ISA_AT_DONE)) return;
     NPU_ASSERT(x->nafter < SYNCS);
@@ -244,7 +257,9 @@ static bool implied(const struct sync *s, int need[EPOCHS][ISA_ENGINES], int epo
         for (int b = 0; b < ENGINES; b++) {
             if (!need[e][b] || (e == epoch && b == engine)) continue;
             const struct clock *c = &s->start[need[e][b] - 1];
-            if (c->seq[AT_DONE][engine] >= target || (epoch == AT_READ && c->seq[AT_READ][engine] >= target)) return true;
+            if (c->seq[AT_DONE][engine] >= target ||
+                (epoch == AT_READ && c->seq[AT_READ][engine] >= target))
+                return true;
         }
     return false;
 }
@@ -253,7 +268,8 @@ static npu_status wait_for(struct sync *s, int op, int earlier, int epoch) {
     int from = (int)s->p->ops[earlier]->insn.h.engine, to = (int)s->p->ops[op]->insn.h.engine;
     int *sem = &s->sem[epoch][from][to];
     if (!*sem) {
-        if (s->nsem + 1 >= ISA_SEMS) return npu_fail(UNSUPPORTED, "more than %d semaphores", ISA_SEMS - 1);
+        if (s->nsem + 1 >= ISA_SEMS)
+            return npu_fail(UNSUPPORTED, "more than %d semaphores", ISA_SEMS - 1);
         *sem = ++s->nsem;
     }
     add_signal(s, earlier, *sem, epoch);
@@ -274,8 +290,10 @@ static npu_status one(struct sync *s, int op) {
     collect(s, op, need, &fence);
     struct clock *k = &s->known[self];
     for (int b = 0; b < ENGINES; b++) {
-        if (need[AT_DONE][b] && k->seq[AT_DONE][b] >= s->seq[need[AT_DONE][b] - 1]) need[AT_DONE][b] = 0;
-        if (need[AT_READ][b] && (need[AT_READ][b] <= need[AT_DONE][b] || k->seq[AT_READ][b] >= s->seq[need[AT_READ][b] - 1]))
+        if (need[AT_DONE][b] && k->seq[AT_DONE][b] >= s->seq[need[AT_DONE][b] - 1])
+            need[AT_DONE][b] = 0;
+        if (need[AT_READ][b] && (need[AT_READ][b] <= need[AT_DONE][b] ||
+                                 k->seq[AT_READ][b] >= s->seq[need[AT_READ][b] - 1]))
             need[AT_READ][b] = 0;
     }
     for (int e = 0; e < EPOCHS; e++)
@@ -287,7 +305,8 @@ static npu_status one(struct sync *s, int op) {
     if (fence) {
         const struct isa_insn_desc *d = isa_find((unsigned)t->insn.h.opcode);
         for (int f = 0; f < d->nfield; f++)
-            if (!strcmp(d->field[f].name, "fence")) memcpy((char *)&t->insn + d->field[f].offset, &(int64_t){1}, sizeof(int64_t));
+            if (!strcmp(d->field[f].name, "fence"))
+                memcpy((char *)&t->insn + d->field[f].offset, &(int64_t){1}, sizeof(int64_t));
         s->fenced[self] = s->seq[op] - 1;
     }
     s->start[op] = *k;
@@ -299,13 +318,16 @@ static npu_status one(struct sync *s, int op) {
 static void splice(struct sync *s) {
     struct tile_program *p = s->p;
     int more = 0;
-    for (int i = 0; i < p->nop; i++) more += s->extra[i].nbefore + s->extra[i].nafter;
+    for (int i = 0; i < p->nop; i++)
+        more += s->extra[i].nbefore + s->extra[i].nafter;
     struct tile_op **ops = ARENA_ARRAY(p->arena, struct tile_op *, (size_t)(p->nop + more) + 1);
     int n = 0;
     for (int i = 0; i < p->nop; i++) {
-        for (int k = 0; k < s->extra[i].nbefore; k++) ops[n++] = s->extra[i].before[k];
+        for (int k = 0; k < s->extra[i].nbefore; k++)
+            ops[n++] = s->extra[i].before[k];
         ops[n++] = p->ops[i];
-        for (int k = 0; k < s->extra[i].nafter; k++) ops[n++] = s->extra[i].after[k];
+        for (int k = 0; k < s->extra[i].nafter; k++)
+            ops[n++] = s->extra[i].after[k];
     }
     p->ops = ops;
     p->nop = p->cap_op = n;
@@ -321,8 +343,10 @@ npu_status schedule_sync(struct tile_program *p) {
     bytes[ISA_SPM] = p->hw->spm_bytes;
     bytes[ISA_PSUM] = hw_psum_bytes(p->hw);
     bytes[ISA_DRAM] = p->dram_bytes;
-    for (int m = 0; m <= ISA_DRAM; m++) s->mem[m].bucket_bytes = bytes[m] / BUCKETS + 64;
-    for (int i = 0; i < p->nop; i++) NPU_TRY(one(s, i));
+    for (int m = 0; m <= ISA_DRAM; m++)
+        s->mem[m].bucket_bytes = bytes[m] / BUCKETS + 64;
+    for (int i = 0; i < p->nop; i++)
+        NPU_TRY(one(s, i));
     splice(s);
     return NULL;
 }

@@ -21,8 +21,8 @@ struct tile_program *tile_program_new(struct arena *a, const struct hw *hw) {
     return p;
 }
 
-struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, const char *op, const char *kernel,
-                                      const char *const *origins, int norigin) {
+struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, const char *op,
+                                      const char *kernel, const char *const *origins, int norigin) {
     struct tile_kernel *k = ARENA_NEW(p->arena, struct tile_kernel);
     k->id = p->nkernel;
     k->name = name;
@@ -48,7 +48,8 @@ int tile_step(struct tile_program *p) {
     return k->last_step - k->first_step;
 }
 
-static struct tile_buf *add_buf(struct tile_program *p, const char *name, enum isa_space space, int64_t bytes, int slots) {
+static struct tile_buf *add_buf(struct tile_program *p, const char *name, enum isa_space space,
+                                int64_t bytes, int slots) {
     NPU_ASSERT(bytes > 0 && slots >= 1 && slots <= 8);
     struct tile_buf *b = ARENA_NEW(p->arena, struct tile_buf);
     b->id = p->nbuf;
@@ -78,8 +79,8 @@ int tile_add_psum(struct tile_program *p, const char *name, int64_t bytes, int s
     return b->id;
 }
 
-int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes, const void *data,
-                  const struct graph_value *value) {
+int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes,
+                  const void *data, const struct graph_value *value) {
     struct tile_buf *b = add_buf(p, name, ISA_DRAM, bytes, 1);
     b->kind = kind;
     b->data = data;
@@ -93,7 +94,8 @@ struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phas
     isa_init(&t->insn, op);
     const struct isa_insn_desc *d = isa_find(op);
     t->npat = d->npat;
-    for (int i = 0; i < TILE_OPERANDS; i++) t->operand[i].buf = -1;
+    for (int i = 0; i < TILE_OPERANDS; i++)
+        t->operand[i].buf = -1;
     switch (d->cls) {
     case ISA_CLASS_MXU: t->insn.h.engine = ISA_ENGINE_MXU; break;
     case ISA_CLASS_VEC: t->insn.h.engine = ISA_ENGINE_VEC; break;
@@ -111,9 +113,11 @@ struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phas
     return t;
 }
 
-void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot, enum isa_dtype dtype,
-                  int64_t offset, int ndim, const int64_t *size, const int64_t *stride) {
-    NPU_ASSERT(k < t->npat && buf >= 0 && buf < p->nbuf && slot < p->bufs[buf]->slots && ndim <= ISA_DIMS);
+void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot,
+                  enum isa_dtype dtype, int64_t offset, int ndim, const int64_t *size,
+                  const int64_t *stride) {
+    NPU_ASSERT(k < t->npat && buf >= 0 && buf < p->nbuf && slot < p->bufs[buf]->slots &&
+               ndim <= ISA_DIMS);
     struct isa_pat *pat = isa_pat_at(&t->insn, k);
     t->operand[k].buf = buf;
     t->operand[k].slot = slot;
@@ -126,7 +130,8 @@ void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int bu
     }
 }
 
-bool tile_access(const struct tile_op *t, int k, int64_t *lo, int64_t *hi, enum isa_access *access) {
+bool tile_access(const struct tile_op *t, int k, int64_t *lo, int64_t *hi,
+                 enum isa_access *access) {
     if (k >= t->npat || t->operand[k].buf < 0) return false;
     isa_pat_extent(isa_pat_get(&t->insn, k), lo, hi);
     *access = isa_find((unsigned)t->insn.h.opcode)->pat[k].access;
@@ -140,7 +145,9 @@ bool tile_depends(const struct tile_op *earlier, const struct tile_op *later) {
         if (!tile_access(earlier, i, &elo, &ehi, &ea)) continue;
         for (int j = 0; j < later->npat; j++) {
             if (!tile_access(later, j, &llo, &lhi, &la)) continue;
-            if (earlier->operand[i].buf != later->operand[j].buf || earlier->operand[i].slot != later->operand[j].slot) continue;
+            if (earlier->operand[i].buf != later->operand[j].buf ||
+                earlier->operand[i].slot != later->operand[j].slot)
+                continue;
             if (((ea | la) & ISA_W) && elo < lhi && llo < ehi) return true;
         }
     }
@@ -148,7 +155,8 @@ bool tile_depends(const struct tile_op *earlier, const struct tile_op *later) {
 }
 
 void tile_live_ranges(struct tile_program *p) {
-    for (int i = 0; i < p->nbuf; i++) p->bufs[i]->first_op = p->bufs[i]->last_op = -1;
+    for (int i = 0; i < p->nbuf; i++)
+        p->bufs[i]->first_op = p->bufs[i]->last_op = -1;
     for (int i = 0; i < p->nop; i++) {
         for (int k = 0; k < p->ops[i]->npat; k++) {
             int id = p->ops[i]->operand[k].buf;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tile program: what lowering makes of the graph, and what schedule, plan and codegen complete.
 //
-// It is a list of operations in a valid sequential order. Each is one instruction whose operands are places in named buffers
-// instead of addresses. Executed one after another the list computes the graph; everything later (order.c, the planner,
-// semaphores) only has to keep that meaning.
+// It is a list of operations in a valid sequential order. Each is one instruction whose operands
+// are places in named buffers instead of addresses. Executed one after another the list computes
+// the graph; everything later (order.c, the planner, semaphores) only has to keep that meaning.
 //
 //   kernel   one fused group of graph nodes = one layer of the report = one debug tag
-//   buffer   SPM and PSUM: `slots` equal copies that successive steps of a kernel take in turn (step t uses slot t % slots: that is
-//            double buffering); they live from the first to the last operation that touches them. DRAM: one per graph value,
-//            packed weight tensor or scratch.
+//   buffer   SPM and PSUM: `slots` equal copies that successive steps of a kernel take in turn
+//   (step t uses slot t % slots: that is
+//            double buffering); they live from the first to the last operation that touches them.
+//            DRAM: one per graph value, packed weight tensor or scratch.
 //   step     one iteration of a kernel's tile loop; steps count on over the whole program
-//   phase    LOAD (DMA into the chip), COMPUTE, STORE (DMA out): the scheduler moves loads ahead of earlier steps' computing
+//   phase    LOAD (DMA into the chip), COMPUTE, STORE (DMA out): the scheduler moves loads ahead of
+//   earlier steps' computing
 #ifndef NPU_TILE_TILE_H
 #define NPU_TILE_TILE_H
 
@@ -32,24 +34,26 @@ struct tile_buf {
     int id;
     const char *name;
     enum isa_space space;
-    enum tile_kind kind;        // ONCHIP for SPM and PSUM
-    int64_t bytes;              // of one slot
+    enum tile_kind kind; // ONCHIP for SPM and PSUM
+    int64_t bytes;       // of one slot
     int slots;
-    int kernel;                 // owner; -1 for DRAM buffers
-    const void *data;           // WEIGHT: packed bytes (arena or mapped model)
-    const struct graph_value *value;  // DRAM: the value it holds, or NULL
-    int64_t addr[8];            // per slot, bytes; filled by plan (DRAM: addr[0])
-    int first_op, last_op;      // positions of the first and last operation that touch it, filled by tile_live_ranges()
+    int kernel;                      // owner; -1 for DRAM buffers
+    const void *data;                // WEIGHT: packed bytes (arena or mapped model)
+    const struct graph_value *value; // DRAM: the value it holds, or NULL
+    int64_t addr[8];                 // per slot, bytes; filled by plan (DRAM: addr[0])
+    int first_op, last_op; // positions of the first and last operation that touch it, filled by
+                           // tile_live_ranges()
 };
 
 struct tile_operand {
-    int buf;                    // -1: absent
+    int buf; // -1: absent
     int slot;
 };
 
 struct tile_op {
-    struct isa_insn insn;       // pattern bases are byte offsets inside the buffer's slot; waits and signals are added by sync
-    struct tile_operand operand[TILE_OPERANDS];  // by pattern number (order of insn.def)
+    struct isa_insn insn; // pattern bases are byte offsets inside the buffer's slot; waits and
+                          // signals are added by sync
+    struct tile_operand operand[TILE_OPERANDS]; // by pattern number (order of insn.def)
     int npat;
     int kernel;
     int step;
@@ -64,10 +68,10 @@ struct tile_kernel {
     const char *const *origins; // model node names
     int norigin;
     int64_t macs, vector_elems;
-    int64_t weight_bytes, input_bytes, output_bytes;  // unavoidable DRAM traffic: each once
+    int64_t weight_bytes, input_bytes, output_bytes; // unavoidable DRAM traffic: each once
     int first_step, last_step;
-    int64_t spm_bytes, psum_bytes;                     // all its buffers, all slots
-    double estimate_cycles;     // by the cost model
+    int64_t spm_bytes, psum_bytes; // all its buffers, all slots
+    double estimate_cycles;        // by the cost model
 };
 
 struct tile_program {
@@ -80,29 +84,38 @@ struct tile_program {
     struct tile_op **ops;
     int nop, cap_op;
     int next_step;
-    int64_t dram_bytes, spm_peak_bytes, spm_bound_bytes, psum_peak_bytes, scratch_peak_bytes, scratch_bound_bytes;  // filled by plan
+    int64_t dram_bytes, spm_peak_bytes, spm_bound_bytes, psum_peak_bytes, scratch_peak_bytes,
+        scratch_bound_bytes; // filled by plan
 };
 
 struct tile_program *tile_program_new(struct arena *a, const struct hw *hw);
 
 // Starts a kernel; following buffers and operations belong to it. origins are borrowed.
-struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, const char *op, const char *kernel, const char *const *origins, int norigin);
-// Starts the next step of the current kernel and returns its number counted from the kernel's first (0, 1, ...).
+struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, const char *op,
+                                      const char *kernel, const char *const *origins, int norigin);
+// Starts the next step of the current kernel and returns its number counted from the kernel's first
+// (0, 1, ...).
 int tile_step(struct tile_program *p);
 
 // Buffers. On-chip ones belong to the current kernel; bytes is that of one slot; slots 1..8.
 int tile_add_spm(struct tile_program *p, const char *name, int64_t bytes, int slots);
 int tile_add_psum(struct tile_program *p, const char *name, int64_t bytes, int slots);
-int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes, const void *data, const struct graph_value *value);
+int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes,
+                  const void *data, const struct graph_value *value);
 
-// Appends an operation of the current kernel and step; the instruction is initialised (isa_init) and its operands absent.
+// Appends an operation of the current kernel and step; the instruction is initialised (isa_init)
+// and its operands absent.
 struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phase phase);
-// Sets pattern number k. offset in bytes inside the slot; size and stride innermost first, ndim <= 5, strides in elements.
-void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot, enum isa_dtype dtype, int64_t offset, int ndim, const int64_t *size, const int64_t *stride);
+// Sets pattern number k. offset in bytes inside the slot; size and stride innermost first, ndim <=
+// 5, strides in elements.
+void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot,
+                  enum isa_dtype dtype, int64_t offset, int ndim, const int64_t *size,
+                  const int64_t *stride);
 
 // Pattern k of an operation, its bytes inside the slot [lo, hi), and how the instruction uses it.
 bool tile_access(const struct tile_op *t, int k, int64_t *lo, int64_t *hi, enum isa_access *access);
-// True when `later` must stay behind `earlier`: one writes what the other touches (same buffer and slot, extents overlap).
+// True when `later` must stay behind `earlier`: one writes what the other touches (same buffer and
+// slot, extents overlap).
 bool tile_depends(const struct tile_op *earlier, const struct tile_op *later);
 void tile_live_ranges(struct tile_program *p);
 

@@ -20,7 +20,8 @@ static int expand(const struct codegen_stream *s, struct isa_insn *out) {
             left = l->count;
             memcpy(saved, reg, sizeof reg);
         } else if (in->h.opcode == ISA_OP_ENDL) {
-            const int64_t a[] = {l->a0, l->a1, l->a2, l->a3, l->a4, l->a5}, inc[] = {l->inc0, l->inc1, l->inc2, l->inc3, l->inc4, l->inc5};
+            const int64_t a[] = {l->a0, l->a1, l->a2, l->a3, l->a4, l->a5},
+                          inc[] = {l->inc0, l->inc1, l->inc2, l->inc3, l->inc4, l->inc5};
             if (--left > 0) {
                 for (int k = 0; k < 6; k++)
                     if (a[k]) reg[a[k]] += inc[k];
@@ -55,8 +56,10 @@ static struct isa_insn copy_insn(int64_t src, int64_t dst, int64_t engine) {
     struct isa_insn in;
     isa_init(&in, ISA_OP_COPY);
     in.h.engine = engine;
-    in.u.COPY.src = (struct isa_pat){.space = ISA_DRAM, .dtype = ISA_F16, .base = src, .size = {64, 1, 1, 1, 1}, .stride = {1}};
-    in.u.COPY.dst = (struct isa_pat){.space = ISA_SPM, .dtype = ISA_F16, .base = dst, .size = {64, 1, 1, 1, 1}, .stride = {1}};
+    in.u.COPY.src = (struct isa_pat){
+        .space = ISA_DRAM, .dtype = ISA_F16, .base = src, .size = {64, 1, 1, 1, 1}, .stride = {1}};
+    in.u.COPY.dst = (struct isa_pat){
+        .space = ISA_SPM, .dtype = ISA_F16, .base = dst, .size = {64, 1, 1, 1, 1}, .stride = {1}};
     return in;
 }
 
@@ -67,26 +70,31 @@ static void check(struct isa_insn *in, int n, int at_most) {
     struct isa_insn *out = ARENA_ARRAY(a, struct isa_insn, (size_t)n + 1);
     cr_assert_leq(s.n, at_most);
     cr_assert_eq(expand(&s, out), n);
-    for (int i = 0; i < n; i++) same(&in[i], &out[i]);
+    for (int i = 0; i < n; i++)
+        same(&in[i], &out[i]);
     arena_free(a);
 }
 
 Test(roll, a_run_with_constant_steps_is_one_loop) {
     struct isa_insn in[33];
-    for (int i = 0; i < 32; i++) in[i] = copy_insn(4096 + i * 128, (i % 2) * 8192, ISA_ENGINE_DMA0);
+    for (int i = 0; i < 32; i++)
+        in[i] = copy_insn(4096 + i * 128, (i % 2) * 8192, ISA_ENGINE_DMA0);
     isa_init(&in[32], ISA_OP_HALT);
     check(in, 33, 5);
 }
 
 Test(roll, what_does_not_repeat_stays) {
     struct isa_insn in[8];
-    for (int i = 0; i < 8; i++) in[i] = copy_insn(i * i * 64, 0, ISA_ENGINE_DMA0 + i % 3);
+    for (int i = 0; i < 8; i++)
+        in[i] = copy_insn(i * i * 64, 0, ISA_ENGINE_DMA0 + i % 3);
     check(in, 8, 8);
 }
 
 Test(roll, more_steps_than_registers_is_not_rolled) {
     struct isa_insn in[40];
-    for (int i = 0; i < 40; i++) in[i] = copy_insn(1000000 + (i / 10) * (i % 10 + 1) * 64, (i / 10) * (i % 10 + 1) * 128 + 64, ISA_ENGINE_DMA0);
+    for (int i = 0; i < 40; i++)
+        in[i] = copy_insn(1000000 + (i / 10) * (i % 10 + 1) * 64,
+                          (i / 10) * (i % 10 + 1) * 128 + 64, ISA_ENGINE_DMA0);
     check(in, 40, 40);
 }
 
@@ -99,9 +107,12 @@ Test(roll, random_streams_expand_to_themselves) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
             int period = 1 + (int)(x % 5), count = 1 + (int)(x >> 8 & 7);
             int64_t step[5];
-            for (int k = 0; k < 5; k++) step[k] = (int64_t)(x >> (16 + 4 * k) & 15) * 64;
+            for (int k = 0; k < 5; k++)
+                step[k] = (int64_t)(x >> (16 + 4 * k) & 15) * 64;
             for (int r = 0; r < count && n + period <= 120; r++)
-                for (int k = 0; k < period; k++) in[n++] = copy_insn(65536 + k * 4096 + r * step[k], k * 1024 + r * step[4 - k], ISA_ENGINE_DMA0 + k % 4);
+                for (int k = 0; k < period; k++)
+                    in[n++] = copy_insn(65536 + k * 4096 + r * step[k], k * 1024 + r * step[4 - k],
+                                        ISA_ENGINE_DMA0 + k % 4);
         }
         check(in, n, n);
     }

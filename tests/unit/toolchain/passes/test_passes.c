@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes keep what a graph computes: random graphs are evaluated by the reference kernels before and after. Joining elementwise work
-// in f32 changes no bit.
+// Passes keep what a graph computes: random graphs are evaluated by the reference kernels before
+// and after. Joining elementwise work in f32 changes no bit.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -13,14 +13,17 @@ static uint32_t draw(uint32_t n) {
     seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
     return (uint32_t)(seed >> 11) % n;
 }
-static float number(void) { return ((float)draw(2000) - 1000.0f) / 250.0f; }
+static float number(void) {
+    return ((float)draw(2000) - 1000.0f) / 250.0f;
+}
 
 enum { ROWS = 6, COLS = 10 };
 
 static struct graph_value *constant(struct graph *g, int64_t rows, int64_t cols) {
     int64_t dims[] = {rows, cols};
     float *f = ARENA_ARRAY(g->arena, float, (size_t)(rows * cols));
-    for (int64_t i = 0; i < rows * cols; i++) f[i] = number();
+    for (int64_t i = 0; i < rows * cols; i++)
+        f[i] = number();
     return graph_add_const(g, "c", ISA_F32, 2, dims, f);
 }
 
@@ -41,14 +44,17 @@ static struct graph_value *any_operand(struct graph *g, struct graph_value **val
 
 // A random graph of matmuls and maps over two inputs; always the same for the same seed.
 static struct graph *random_graph(struct arena *a, uint64_t s) {
-    static const int64_t binary[] = {ISA_VOP_ADD, ISA_VOP_SUB, ISA_VOP_RSUB, ISA_VOP_MUL, ISA_VOP_MAX, ISA_VOP_MIN, ISA_VOP_LT, ISA_VOP_GE};
-    static const int64_t unary[] = {ISA_VOP_ABS, ISA_VOP_NEG, ISA_VOP_FLOOR, ISA_VOP_TANH, ISA_VOP_SIGMOID, ISA_VOP_EXP};
+    static const int64_t binary[] = {ISA_VOP_ADD, ISA_VOP_SUB, ISA_VOP_RSUB, ISA_VOP_MUL,
+                                     ISA_VOP_MAX, ISA_VOP_MIN, ISA_VOP_LT,   ISA_VOP_GE};
+    static const int64_t unary[] = {ISA_VOP_ABS,  ISA_VOP_NEG,     ISA_VOP_FLOOR,
+                                    ISA_VOP_TANH, ISA_VOP_SIGMOID, ISA_VOP_EXP};
     seed = s;
     struct graph *g = graph_new(a, "random");
     struct graph_value *v[40];
     int n = 0, nodes = 6 + (int)draw(16);
     int64_t dims[] = {ROWS, COLS};
-    for (int i = 0; i < 2; i++) graph_add_input(g, v[n++] = graph_add_value(g, i ? "b" : "a", ISA_F32, 2, dims));
+    for (int i = 0; i < 2; i++)
+        graph_add_input(g, v[n++] = graph_add_value(g, i ? "b" : "a", ISA_F32, 2, dims));
     for (int i = 0; i < nodes; i++) {
         struct isa_chain c = {.imm = {bits(number())}};
         struct graph_value *in[3] = {v[draw((uint32_t)n)]};
@@ -76,7 +82,8 @@ static struct graph *random_graph(struct arena *a, uint64_t s) {
         }
         // The result must have the full shape.
         bool full = false;
-        for (int k = 0; k < nin; k++) full |= graph_value_elems(in[k]) == ROWS * COLS;
+        for (int k = 0; k < nin; k++)
+            full |= graph_value_elems(in[k]) == ROWS * COLS;
         if (!full) continue;
         cr_assert_null(graph_add_map(g, "m", nin, in, &c, ISA_F32, NULL, &v[n++]));
     }
@@ -89,7 +96,8 @@ static void evaluate(const struct graph *g, float out[2][ROWS * COLS], struct ar
     static float in[2][ROWS * COLS];
     seed = 12345;
     for (int i = 0; i < 2; i++)
-        for (int k = 0; k < ROWS * COLS; k++) in[i][k] = number();
+        for (int k = 0; k < ROWS * COLS; k++)
+            in[i][k] = number();
     const void *inputs[] = {in[0], in[1]};
     void *outputs[] = {out[0], out[1]};
     cr_assert_null(graph_eval(g, inputs, outputs, a));
@@ -112,7 +120,9 @@ Test(passes, random_graphs_compute_the_same_bits) {
         evaluate(g, after, a);
         for (int i = 0; i < 2; i++)
             for (int k = 0; k < ROWS * COLS; k++)
-                cr_assert(bits(before[i][k]) == bits(after[i][k]) || (before[i][k] != before[i][k] && after[i][k] != after[i][k]), "graph %d, output %d, element %d: %g became %g", round, i, k,
+                cr_assert(bits(before[i][k]) == bits(after[i][k]) ||
+                              (before[i][k] != before[i][k] && after[i][k] != after[i][k]),
+                          "graph %d, output %d, element %d: %g became %g", round, i, k,
                           (double)before[i][k], (double)after[i][k]);
         fused += log.fused;
         arena_free(a);
@@ -120,7 +130,8 @@ Test(passes, random_graphs_compute_the_same_bits) {
     cr_assert_gt(fused, 300);
 }
 
-// x * clip(x + 3, 0, 6) / 6 after a matrix product and a bias is one kernel: the chain keeps x as TMP.
+// x * clip(x + 3, 0, 6) / 6 after a matrix product and a bias is one kernel: the chain keeps x as
+// TMP.
 Test(passes, hard_swish_joins_its_matmul) {
     struct arena *a = arena_new();
     struct graph *g = graph_new(a, "hswish");
@@ -131,9 +142,13 @@ Test(passes, hard_swish_joins_its_matmul) {
     struct graph_value *mm[] = {x, constant(g, COLS, COLS)};
     struct graph_node *n = graph_add_node(g, GRAPH_MATMUL, "mm", 2, mm, NULL);
     cr_assert_null(graph_infer(g, n, "mm"));
-    struct isa_chain add = {.st = {{ISA_VOP_ADD, ISA_SRC_IN1, 0, 0}}}, three = {.st = {{ISA_VOP_ADD, ISA_SRC_IMM0, 0, 0}}, .imm = {bits(3)}};
-    struct isa_chain clip = {.st = {{ISA_VOP_MAX, ISA_SRC_IMM0, 0, 0}, {ISA_VOP_MIN, ISA_SRC_IMM1, 0, 0}}, .imm = {0, bits(6)}};
-    struct isa_chain mul = {.st = {{ISA_VOP_MUL, ISA_SRC_IN1, 0, 0}}}, six = {.st = {{ISA_VOP_DIV, ISA_SRC_IMM0, 0, 0}}, .imm = {bits(6)}};
+    struct isa_chain add = {.st = {{ISA_VOP_ADD, ISA_SRC_IN1, 0, 0}}},
+                     three = {.st = {{ISA_VOP_ADD, ISA_SRC_IMM0, 0, 0}}, .imm = {bits(3)}};
+    struct isa_chain clip = {.st = {{ISA_VOP_MAX, ISA_SRC_IMM0, 0, 0},
+                                    {ISA_VOP_MIN, ISA_SRC_IMM1, 0, 0}},
+                             .imm = {0, bits(6)}};
+    struct isa_chain mul = {.st = {{ISA_VOP_MUL, ISA_SRC_IN1, 0, 0}}},
+                     six = {.st = {{ISA_VOP_DIV, ISA_SRC_IMM0, 0, 0}}, .imm = {bits(6)}};
     struct graph_value *in[2] = {n->outputs[0], constant(g, 1, COLS)};
     cr_assert_null(graph_add_map(g, "bias", 2, in, &add, ISA_F32, NULL, &v));
     cr_assert_null(graph_add_map(g, "plus3", 1, &v, &three, ISA_F32, NULL, &y));
@@ -142,7 +157,8 @@ Test(passes, hard_swish_joins_its_matmul) {
     cr_assert_null(graph_add_map(g, "mul", 2, both, &mul, ISA_F32, NULL, &y));
     cr_assert_null(graph_add_map(g, "div", 1, &y, &six, ISA_F32, NULL, &y));
     graph_add_output(g, y);
-    for (n = g->first; n; n = n->next) graph_add_origin(g, n, n->name);
+    for (n = g->first; n; n = n->next)
+        graph_add_origin(g, n, n->name);
     struct pass_options o;
     struct pass_log log = {0};
     pass_options_init(&o);
@@ -167,7 +183,8 @@ Test(passes, skipped_passes_do_not_run) {
     arena_free(a);
 }
 
-// f16: constants are folded in f32 and rounded once; what overflows stays f32 and is listed; masks become the lowest value.
+// f16: constants are folded in f32 and rounded once; what overflows stays f32 and is listed; masks
+// become the lowest value.
 Test(passes, constants_meet_the_program_type) {
     struct arena *a = arena_new();
     struct graph *g = graph_new(a, "t");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement by live ranges: blocks that live together never overlap, the peak is at least the bound, memory is used again, and what
-// does not fit is an error that says where.
+// Placement by live ranges: blocks that live together never overlap, the peak is at least the
+// bound, memory is used again, and what does not fit is an error that says where.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -33,7 +33,8 @@ Test(plan, random_lives_do_not_overlap) {
             for (int j = 0; j < i; j++) {
                 const struct tile_buf *s = p->bufs[i], *t = p->bufs[j];
                 bool together = s->first_op <= t->last_op && t->first_op <= s->last_op;
-                bool overlap = s->addr[0] < t->addr[0] + t->bytes && t->addr[0] < s->addr[0] + s->bytes;
+                bool overlap =
+                    s->addr[0] < t->addr[0] + t->bytes && t->addr[0] < s->addr[0] + s->bytes;
                 cr_assert(!(together && overlap && s->first_op >= 0 && t->first_op >= 0));
             }
         cr_assert_geq(p->spm_peak_bytes, p->spm_bound_bytes);
@@ -48,7 +49,8 @@ Test(plan, dead_blocks_are_used_again) {
     struct arena *a = arena_new();
     struct tile_program *p = tile_program_new(a, &hw);
     tile_kernel_begin(p, "k", "map", "k", NULL, 0);
-    for (int b = 0; b < 10; b++) touch(p, tile_add_spm(p, "b", 1024, 1));
+    for (int b = 0; b < 10; b++)
+        touch(p, tile_add_spm(p, "b", 1024, 1));
     cr_assert_null(plan_onchip(p));
     cr_expect_eq(p->spm_peak_bytes, 1024);
     arena_free(a);
@@ -62,9 +64,12 @@ Test(plan, too_much_names_the_moment_and_the_excess) {
     struct tile_program *p = tile_program_new(a, &hw);
     tile_kernel_begin(p, "layer7", "map", "k", NULL, 0);
     int b[3];
-    for (int i = 0; i < 3; i++) b[i] = tile_add_spm(p, "input", 2048, 1);
-    for (int i = 0; i < 3; i++) touch(p, b[i]);
-    for (int i = 0; i < 3; i++) touch(p, b[i]);
+    for (int i = 0; i < 3; i++)
+        b[i] = tile_add_spm(p, "input", 2048, 1);
+    for (int i = 0; i < 3; i++)
+        touch(p, b[i]);
+    for (int i = 0; i < 3; i++)
+        touch(p, b[i]);
     npu_status st = plan_onchip(p);
     cr_assert_eq(npu_status_code(st), NPU_NO_FIT);
     cr_expect(strstr(npu_status_message(st), "layer7"));

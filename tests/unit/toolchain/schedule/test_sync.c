@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Semaphores keep every dependence, whatever the speed of the engines: random tile programs are run with random interleavings of
-// engines that obey only their own order, waits and signals; each operation must find its predecessors complete.
+// Semaphores keep every dependence, whatever the speed of the engines: random tile programs are run
+// with random interleavings of engines that obey only their own order, waits and signals; each
+// operation must find its predecessors complete.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static struct tile_program *random_program(struct arena *a, const struct hw *hw,
     tile_kernel_begin(p, "k", "map", "k", NULL, 0);
     for (int b = 0; b < BUFS; b++) {
         int id = tile_add_spm(p, "b", 256, 1);
-        p->bufs[id]->addr[0] = b * 192;  // neighbours overlap
+        p->bufs[id]->addr[0] = b * 192; // neighbours overlap
     }
     int dram = tile_add_dram(p, "d", TILE_SCRATCH, 4096, NULL, NULL);
     p->dram_bytes = 4096;
@@ -39,7 +40,8 @@ static struct tile_program *random_program(struct arena *a, const struct hw *hw,
             tile_operand(t, 1, p, dram, 0, ISA_F32, far, 1, &size, &stride);
             t->insn.h.engine = ISA_ENGINE_DMA0 + 2 + draw(2);
         } else {
-            // The MXU's queue stands in for a second vector engine: order and waits are all that matters here.
+            // The MXU's queue stands in for a second vector engine: order and waits are all that
+            // matters here.
             t = tile_emit(p, ISA_OP_VMAP, TILE_COMPUTE);
             size = size > 32 ? 32 : size;
             tile_operand(t, 0, p, (int)draw(BUFS), 0, ISA_F32, offset % 128, 1, &size, &stride);
@@ -50,7 +52,10 @@ static struct tile_program *random_program(struct arena *a, const struct hw *hw,
     return p;
 }
 
-struct engine { int queue[2000], n, next, read; bool busy; };
+struct engine {
+    int queue[2000], n, next, read;
+    bool busy;
+};
 
 static bool touches(const struct tile_program *p, int y, int x, bool *only_reads) {
     int64_t alo, ahi, blo, bhi;
@@ -59,10 +64,14 @@ static bool touches(const struct tile_program *p, int y, int x, bool *only_reads
     *only_reads = true;
     for (int i = 0; i < p->ops[y]->npat; i++)
         for (int j = 0; j < p->ops[x]->npat; j++) {
-            if (!tile_access(p->ops[y], i, &alo, &ahi, &aa) || !tile_access(p->ops[x], j, &blo, &bhi, &ba)) continue;
-            const struct tile_buf *s = p->bufs[p->ops[y]->operand[i].buf], *t = p->bufs[p->ops[x]->operand[j].buf];
+            if (!tile_access(p->ops[y], i, &alo, &ahi, &aa) ||
+                !tile_access(p->ops[x], j, &blo, &bhi, &ba))
+                continue;
+            const struct tile_buf *s = p->bufs[p->ops[y]->operand[i].buf],
+                                  *t = p->bufs[p->ops[x]->operand[j].buf];
             if (s->space != t->space || !((aa | ba) & ISA_W)) continue;
-            if (alo + s->addr[0] >= bhi + t->addr[0] || blo + t->addr[0] >= ahi + s->addr[0]) continue;
+            if (alo + s->addr[0] >= bhi + t->addr[0] || blo + t->addr[0] >= ahi + s->addr[0])
+                continue;
             found = true;
             if (aa & ISA_W) *only_reads = false;
         }
@@ -73,7 +82,8 @@ static bool touches(const struct tile_program *p, int y, int x, bool *only_reads
 static void run(const struct tile_program *p) {
     struct engine e[ISA_ENGINES] = {0};
     int sem[ISA_SEMS] = {0}, state[2000] = {0}, done = 0;
-    for (int i = 0; i < p->nop; i++) e[p->ops[i]->insn.h.engine].queue[e[p->ops[i]->insn.h.engine].n++] = i;
+    for (int i = 0; i < p->nop; i++)
+        e[p->ops[i]->insn.h.engine].queue[e[p->ops[i]->insn.h.engine].n++] = i;
     for (long turns = 0; done < p->nop; turns++) {
         cr_assert_lt(turns, 2000000, "deadlock");
         struct engine *x = &e[draw(ISA_ENGINES)];
@@ -100,7 +110,8 @@ static void run(const struct tile_program *p) {
             done++;
         }
     }
-    for (int s = 0; s < ISA_SEMS; s++) cr_assert_eq(sem[s], 0, "semaphore %d ends at %d", s, sem[s]);
+    for (int s = 0; s < ISA_SEMS; s++)
+        cr_assert_eq(sem[s], 0, "semaphore %d ends at %d", s, sem[s]);
 }
 
 Test(sync, every_dependence_holds_at_any_speed) {
@@ -111,7 +122,8 @@ Test(sync, every_dependence_holds_at_any_speed) {
         struct arena *a = arena_new();
         struct tile_program *p = random_program(a, &hw, 60 + (int)draw(100));
         cr_assert_null(schedule_sync(p));
-        for (int k = 0; k < 5; k++) run(p);
+        for (int k = 0; k < 5; k++)
+            run(p);
         arena_free(a);
     }
 }
@@ -122,7 +134,8 @@ Test(sync, one_queue_needs_a_fence_and_no_semaphore) {
     struct arena *a = arena_new();
     struct tile_program *p = tile_program_new(a, &hw);
     tile_kernel_begin(p, "k", "copy", "k", NULL, 0);
-    int spm = tile_add_spm(p, "b", 256, 1), dram = tile_add_dram(p, "d", TILE_SCRATCH, 4096, NULL, NULL);
+    int spm = tile_add_spm(p, "b", 256, 1),
+        dram = tile_add_dram(p, "d", TILE_SCRATCH, 4096, NULL, NULL);
     p->dram_bytes = 4096;
     int64_t size = 64, stride = 1;
     for (int i = 0; i < 2; i++) {

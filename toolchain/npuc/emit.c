@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// --emit: the stages as text; --info: the kernels of a program, one line each.
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/str.h"
+#include "toolchain/asm/asm.h"
+#include "toolchain/npuc/compile.h"
+
+static void emit_plan(const struct tile_program *p, struct str *out) {
+    str_printf(out,
+               "spm   %lld of %lld bytes (bound %lld)\npsum  %lld of %lld bytes\ndram  %lld bytes, "
+               "scratch %lld (bound %lld)\n\n",
+               (long long)p->spm_peak_bytes, (long long)p->hw->spm_bytes,
+               (long long)p->spm_bound_bytes, (long long)p->psum_peak_bytes,
+               (long long)hw_psum_bytes(p->hw), (long long)p->dram_bytes,
+               (long long)p->scratch_peak_bytes, (long long)p->scratch_bound_bytes);
+    str_printf(out, "%-5s %-10s %-10s %-5s %-13s %s\n", "space", "address", "bytes", "slot",
+               "operations", "buffer");
+    for (int i = 0; i < p->nbuf; i++) {
+        const struct tile_buf *b = p->bufs[i];
+        if (b->first_op < 0) continue;
+        for (int s = 0; s < b->slots; s++) {
+            char life[32];
+            snprintf(life, sizeof life, "%d..%d", b->first_op, b->last_op);
+            str_printf(out, "%-5s 0x%08llx %-10lld %-5d %-13s %s%s%s\n",
+                       isa_space_name((int)b->space), (unsigned long long)b->addr[s],
+                       (long long)b->bytes, s, life,
+                       b->kernel >= 0 ? p->kernels[b->kernel]->name : "", b->kernel >= 0 ? " " : "",
+                       b->name);
+        }
+    }
+}
+
+static void emit_layers(const struct tile_program *p, struct str *out) {
+    str_printf(out, "%4s %12s %12s %10s %10s %10s %6s  %-14s %-24s %s\n", "tag", "est.cycles",
+               "macs", "weights", "inputs", "outputs", "steps", "kernel", "op", "layer");
+    for (int i = 0; i < p->nkernel; i++) {
+        const struct tile_kernel *k = p->kernels[i];
+        str_printf(out, "%4d %12.0f %12lld %10lld %10lld %10lld %6d  %-14s %-24s %s\n", i + 1,
+                   k->estimate_cycles, (long long)k->macs, (long long)k->weight_bytes,
+                   (long long)k->input_bytes, (long long)k->output_bytes,
+                   k->last_step - k->first_step + 1, k->kernel ? k->kernel : "", k->op ? k->op : "",
+                   k->name);
+    }
+}
+
+static npu_status missing(const char *what) {
+    return npu_fail(USAGE, "--emit %s: the pipeline stopped before that stage", what);
+}
+
+static npu_status render(const struct npuc_result *r, enum npuc_emit kind, const char *file,
+                         struct str *out) {
+    if (kind == NPUC_EMIT_ASM ? !r->image : kind == NPUC_EMIT_GRAPH ? !r->graph : !r->tiles)
+        return missing(npuc_emit_names[kind]);
+    switch (kind) {
+    case NPUC_EMIT_GRAPH: graph_print(r->graph, out); break;
+    case NPUC_EMIT_TILES: tile_print(r->tiles, out); break;
+    case NPUC_EMIT_PLAN: emit_plan(r->tiles, out); break;
+    case NPUC_EMIT_LAYERS: emit_layers(r->tiles, out); break;
+    case NPUC_EMIT_ASM: return asm_print_image(r->image, file, out);
+    case NPUC_EMITS: break;
+    }
+    return NULL;
+}
+
+npu_status npuc_emit(const struct npuc_options *o, struct npuc_result *r) {
+    for (int k = 0; k < NPUC_EMITS; k++) {
+        if (!o->emit[k]) continue;
+        struct str out = {0};
+        npu_status st = render(r, (enum npuc_emit)k, o->emit_file[k], &out);
+        if (!st && o->emit_file[k])
+            st = file_write_atomic(o->emit_file[k],
+                                   (struct span){.data = (const uint8_t *)str_text(&out),
+                                                 .size = out.len});
+        else if (!st)
+            fwrite(str_text(&out), 1, out.len, stdout);
+        str_free(&out);
+        NPU_TRY(st);
+    }
+    return NULL;
+}
+
+static void shape(const int64_t *dims, int rank, struct str *out) {
+    str_puts(out, "[");
+    for (int d = 0; d < rank; d++)
+        str_printf(out, "%s%lld", d ? "," : "", (long long)dims[d]);
+    str_puts(out, "]");
+}
+
+void npuc_info(const struct npu_program_image *image, struct str *out) {
+    str_printf(out, "target: %s  dtype: %s\n", image->target, image->dtype_mode);
+    for (size_t i = 0; i < image->ntensors; i++) {
+        const struct npu_image_tensor *t = &image->tensors[i];
+        if (t->role == CONTAINER_ROLE_OUTPUT) continue;
+        str_printf(out, "in  %%%s : %s", t->name, isa_dtype_name(t->dtype));
+        shape(t->dims, t->rank, out);
+        str_puts(out, "\n");
+    }
+    for (size_t i = 0; i < image->ntags; i++) {
+        const struct npu_image_tag *t = &image->tags[i];
+        str_puts(out, "  ");
+        if (t->text[0])
+            str_puts(out, t->text);
+        else
+            str_printf(out, "%s = %s", t->layer, t->op);
+        str_printf(out, "  @kernel=%s\n", t->kernel);
+    }
+    for (size_t i = 0; i < image->ntensors; i++) {
+        const struct npu_image_tensor *t = &image->tensors[i];
+        if (t->role != CONTAINER_ROLE_OUTPUT) continue;
+        str_printf(out, "out %%%s : %s", t->name, isa_dtype_name(t->dtype));
+        shape(t->dims, t->rank, out);
+        str_puts(out, "\n");
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// npuc: command line, out-of-memory handling, and what is written.
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/str.h"
+#include "toolchain/asm/asm.h"
+#include "toolchain/npuc/compile.h"
+
+static void print(struct str *text) {
+    fwrite(str_text(text), 1, text->len, stdout);
+    str_free(text);
+}
+
+// INPUT's name with .npu, in the current folder's terms: "models/net.onnx" gives "models/net.npu".
+static const char *default_output(struct arena *a, const char *input) {
+    const char *slash = strrchr(input, '/'), *dot = strrchr(input, '.');
+    size_t len = dot && (!slash || dot > slash + 1) ? (size_t)(dot - input) : strlen(input);
+    return arena_printf(a, "%.*s.npu", (int)len, input);
+}
+
+static void summary(const struct npuc_options *o, const struct npuc_result *r, const char *path) {
+    if (o->quiet) return;
+    fprintf(stderr, "npuc: %s for %s: ", path, r->image->target);
+    if (r->tiles)
+        fprintf(stderr,
+                "%d layers, %d instructions, %zu bytes of code, %llu bytes of DRAM, scratchpad "
+                "%lld of %lld bytes\n",
+                r->tiles->nkernel, r->instructions, r->image->code.size,
+                (unsigned long long)r->image->dram_bytes, (long long)r->tiles->spm_peak_bytes,
+                (long long)r->hw.spm_bytes);
+    else
+        fprintf(stderr, "%zu bytes of code\n", r->image->code.size);
+    if (r->passes.kept_f32) {
+        fprintf(stderr,
+                "npuc: %d nodes keep f32 because a constant overflows %s:", r->passes.kept_f32,
+                o->dtype);
+        for (int i = 0; i < r->passes.kept_f32; i++)
+            fprintf(stderr, " %s", r->passes.kept_names[i]);
+        fprintf(stderr, "\n");
+    }
+}
+
+static npu_status inspect(const struct npuc_options *o, const struct npuc_result *r) {
+    struct str text = {0};
+    if (!r->image)
+        return npu_fail(USAGE, "--%s needs a program or a model compiled to the end",
+                        o->info ? "info" : "disassemble");
+    npu_status st = NULL;
+    if (o->info)
+        npuc_info(r->image, &text);
+    else
+        st = asm_print_image(r->image, o->input, &text);
+    if (!st)
+        print(&text);
+    else
+        str_free(&text);
+    return st;
+}
+
+static npu_status run(const struct npuc_options *o, struct arena *a) {
+    struct npuc_result r = {0};
+    if (o->list) return npuc_list(o->list);
+    NPU_TRY(npuc_compile(o, a, &r));
+    if (o->info || o->disassemble) NPU_TRY(inspect(o, &r));
+    bool write = r.image && (o->output || (!o->info && !o->disassemble));
+    NPU_TRY(npuc_emit(o, &r));
+    NPU_TRY(npuc_report(o, &r));
+    if (!write) return NULL;
+    const char *path = o->output ? o->output : default_output(a, o->input);
+    NPU_TRY(container_write(r.image, path));
+    summary(o, &r, path);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    jmp_buf oom;
+    struct arena *a = arena_new();
+    struct npuc_options o;
+    if (setjmp(oom)) {
+        arena_free(a);
+        fprintf(stderr, "npuc: error: out of memory\n");
+        return 6;
+    }
+    arena_set_oom(a, &oom);
+    npu_status st = npuc_options_parse(argc, argv, a, &o);
+    npu_status_show_source(o.verbose);
+    if (!st) st = run(&o, a);
+    if (!st && (fflush(stdout) != 0 || ferror(stdout)))
+        st = npu_fail(IO, "standard output could not be written");
+    arena_free(a);
+    return npu_status_report(st, "npuc");
+}

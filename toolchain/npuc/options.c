@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line, by argp over options.def.
+#define _GNU_SOURCE
+#include "toolchain/npuc/options.h"
+
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/hw_yaml.h"
+#include "runtime/base/text.h"
+
+#ifndef NPU_VERSION
+#define NPU_VERSION "0.1.0"
+#endif
+
+const char *argp_program_version = "npuc " NPU_VERSION;
+
+const char *const npuc_emit_names[NPUC_EMITS] = {"graph", "tiles", "plan", "asm", "layers"};
+
+enum {
+#define NPUC_OPTION(N, name, key, arg, optional, help) KEY_##N = (key),
+#define NPUC_GROUP(title)
+#include "toolchain/npuc/options.def"
+};
+
+static const struct argp_option table[] = {
+#define NPUC_OPTION(N, name, key, arg, optional, help) \
+    {name, key, arg, (optional) ? OPTION_ARG_OPTIONAL : 0, help, 0},
+#define NPUC_GROUP(title) {0, 0, 0, 0, title, 0},
+#include "toolchain/npuc/options.def"
+    {0},
+};
+
+struct parse {
+    struct arena *a;
+    struct npuc_options *o;
+    npu_status failed;
+};
+
+static void append(struct arena *a, struct npuc_list *l, const char *text) {
+    const char **grown = ARENA_ARRAY(a, const char *, (size_t)l->n + 1);
+    if (l->n) memcpy(grown, l->item, (size_t)l->n * sizeof *grown);
+    grown[l->n++] = text;
+    l->item = grown;
+}
+
+static void fail(struct parse *p, npu_status st) {
+    p->failed = npu_status_join(p->failed, st);
+}
+
+static npu_status unknown_pass(const char *option, const char *name) {
+    const char *names[PASS_COUNT];
+    for (int i = 0; i < PASS_COUNT; i++)
+        names[i] = passes[i].name;
+    const char *near = text_did_you_mean(name, names, PASS_COUNT);
+    return npu_fail(USAGE, "--%s %s: no such pass%s%s%s; --list passes names them", option, name,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'" : "");
+}
+
+static void pass_option(struct parse *p, int key, const char *arg) {
+    struct pass_options *o = &p->o->pass;
+    int id = pass_find(arg);
+    if (key == KEY_DUMP_AFTER && !strcmp(arg, "all")) {
+        for (int i = 0; i < PASS_COUNT; i++)
+            o->dump[i] = true;
+    } else if (id < 0) {
+        fail(p, unknown_pass(key == KEY_SKIP         ? "skip"
+                             : key == KEY_STOP_AFTER ? "stop-after"
+                                                     : "dump-after",
+                             arg));
+    } else if (key == KEY_SKIP) {
+        if (!passes[id].skippable)
+            fail(p, npu_fail(USAGE, "--skip %s: this pass is needed for any program", arg));
+        o->skip[id] = true;
+    } else if (key == KEY_STOP_AFTER) {
+        o->stop_after = id;
+    } else {
+        o->dump[id] = true;
+    }
+}
+
+static void emit_option(struct parse *p, const char *arg) {
+    size_t len = strcspn(arg, "=");
+    for (int i = 0; i < NPUC_EMITS; i++)
+        if (strlen(npuc_emit_names[i]) == len && !memcmp(npuc_emit_names[i], arg, len)) {
+            p->o->emit[i] = true;
+            p->o->emit_file[i] = arg[len] ? arg + len + 1 : NULL;
+            if (arg[len] && !arg[len + 1])
+                fail(p, npu_fail(USAGE, "--emit %s: a file name is missing after '='", arg));
+            return;
+        }
+    fail(p, npu_fail(USAGE,
+                     "--emit %s: expected graph, tiles, plan, asm or layers, perhaps with =FILE",
+                     arg));
+}
+
+static void level_option(struct parse *p, const char *arg) {
+    if (strlen(arg) != 1 || arg[0] < '0' || arg[0] > '3')
+        fail(p, npu_fail(USAGE, "-O%s: expected -O0, -O1, -O2 or -O3", arg));
+    else
+        p->o->pass.level = arg[0] - '0';
+}
+
+static void dtype_option(struct parse *p, const char *arg) {
+    static const struct {
+        const char *name;
+        enum isa_dtype t;
+    } rows[] = {{"auto", ISA_DTYPE_NONE}, {"f32", ISA_F32}, {"f16", ISA_F16}, {"bf16", ISA_BF16}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].name, arg)) {
+            p->o->dtype = arg;
+            p->o->pass.dtype = rows[i].t;
+            return;
+        }
+    fail(p, npu_fail(USAGE, "--dtype %s: expected auto, f32, f16 or bf16", arg));
+}
+
+static error_t on_option(int key, char *arg, struct argp_state *state) {
+    struct parse *p = state->input;
+    struct npuc_options *o = p->o;
+    switch (key) {
+    case KEY_OUTPUT: o->output = arg; break;
+    case KEY_REPORT: o->report = arg; break;
+    case KEY_EMIT: emit_option(p, arg); break;
+    case KEY_TARGET:
+        o->target = arg;
+        o->target_given = true;
+        break;
+    case KEY_SET: append(p->a, &o->set, arg); break;
+    case KEY_DTYPE: dtype_option(p, arg); break;
+    case KEY_SHAPE: append(p->a, &o->shape, arg); break;
+    case KEY_DIM: append(p->a, &o->dim, arg); break;
+    case KEY_CONST: append(p->a, &o->constant, arg); break;
+    case KEY_LEVEL: level_option(p, arg); break;
+    case KEY_SKIP:
+    case KEY_STOP_AFTER:
+    case KEY_DUMP_AFTER: pass_option(p, key, arg); break;
+    case KEY_STATS: o->pass.stats = true; break;
+    case KEY_INFO: o->info = true; break;
+    case KEY_DISASSEMBLE: o->disassemble = true; break;
+    case KEY_LIST: o->list = arg; break;
+    case KEY_QUIET: o->quiet = true; break;
+    case KEY_VERBOSE: o->verbose = true; break;
+    case ARGP_KEY_ARG:
+        if (o->input) fail(p, npu_fail(USAGE, "more than one input: '%s' and '%s'", o->input, arg));
+        o->input = arg;
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static npu_status check(const struct npuc_options *o) {
+    if (o->list) return NULL;
+    if (!o->input) return npu_fail(USAGE, "no input given; npuc --help says what is accepted");
+    if (o->info && o->disassemble)
+        return npu_fail(USAGE, "--info and --disassemble exclude each other");
+    if (o->output && o->pass.stop_after >= 0)
+        return npu_fail(USAGE, "--stop-after writes no program, so -o has no meaning");
+    return NULL;
+}
+
+npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npuc_options *o) {
+    static const char doc[] =
+        "Compiles a neural network (ONNX) to a .npu program for a described NPU, or inspects one.\v"
+        "INPUT is recognised by content: ONNX, graph text .npt, assembly .nps, or a .npu for "
+        "--info and --disassemble.\n\n"
+        "Exit status: 0 done; 2 wrong usage; 3 bad or unsupported input; 4 does not fit the "
+        "target; 6 system error.";
+    static const struct argp argp = {.options = table,
+                                     .parser = on_option,
+                                     .args_doc = "INPUT",
+                                     .doc = doc};
+    struct parse p = {.a = a, .o = o};
+    *o = (struct npuc_options){.target = "server", .dtype = "auto"};
+    pass_options_init(&o->pass);
+    o->pass.dump_to = stdout;
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, &p);
+    return p.failed ? p.failed : check(o);
+}
+
+npu_status npuc_hardware(const struct npuc_options *o, struct hw *hw) {
+    NPU_TRY_NOTE(hw_load(o->target, hw), "--target %s", o->target);
+    for (int i = 0; i < o->set.n; i++)
+        NPU_TRY(hw_set_text(hw, o->set.item[i], HW_SET_ALL));
+    return NULL;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user asked npuc for.
+#ifndef NPUC_OPTIONS_H
+#define NPUC_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "isa/hw.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/status.h"
+#include "toolchain/passes/pass.h"
+
+enum npuc_emit {
+    NPUC_EMIT_GRAPH,
+    NPUC_EMIT_TILES,
+    NPUC_EMIT_PLAN,
+    NPUC_EMIT_ASM,
+    NPUC_EMIT_LAYERS,
+    NPUC_EMITS
+};
+
+// A list of arguments of one repeatable option, as given: "NAME=VALUE".
+struct npuc_list {
+    const char **item;
+    int n;
+};
+
+struct npuc_options {
+    const char *input, *output, *report, *list;
+    const char *target; // name or path, "server" by default
+    bool target_given;
+    struct npuc_list set, shape, dim, constant;
+    const char *dtype;        // "auto", ...
+    struct pass_options pass; // level, skip, dump, stop, stats
+    bool emit[NPUC_EMITS];
+    const char *emit_file[NPUC_EMITS]; // NULL: standard output
+    bool info, disassemble, quiet, verbose;
+};
+
+extern const char *const npuc_emit_names[NPUC_EMITS];
+
+// Parses the command line; lists live in the arena. Wrong usage ends the program with status 2,
+// --help and --version with 0.
+NPU_MUST_USE npu_status npuc_options_parse(int argc, char **argv, struct arena *a,
+                                           struct npuc_options *o);
+
+// The hardware description: target, then --set in order.
+NPU_MUST_USE npu_status npuc_hardware(const struct npuc_options *o, struct hw *hw);
+
+#endif
