@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core of everything that moves elements by an affine map: out[i] = chain(in0[i], in1[i], in2[i]) where every operand is
+// a strided view of DRAM over one iteration space.
+//
+//   order the dimensions by the output's storage, merge what is contiguous everywhere
+//   a plain copy whose runs are long on both sides: one DMA transfer from DRAM to DRAM, in parts
+//   else choose a tile by hill climbing over the cost of the whole kernel
+//   for each tile: load the operands in their own storage order, one V.MAP through strides, store
+#include "toolchain/lower/internal.h"
+
+#include <string.h>
+
+#define DIRECT_RUN_BYTES 64
+#define WHOLE_BYTES 4096
+
+struct pricing { const struct lower *L; const struct lower_affine *a; };
+
+static struct lower_affine ordered(const struct lower_affine *a) {
+    struct lower_affine r = *a;
+    int order[LOWER_DIMS], n = 0;
+    for (int d = 0; d < a->rank; d++) {
+        if (a->size[d] == 1) continue;
+        int at = n++;
+        while (at > 0 && a->out.stride[order[at - 1]] < a->out.stride[d]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = d;
+    }
+    struct lower_view *views[4] = {&r.out};
+    int nview = 1;
+    for (int k = 0; k < 3; k++)
+        if (a->has[k]) views[nview++] = &r.in[k];
+    for (int i = 0; i < n; i++) r.size[i] = a->size[order[i]];
+    for (int i = 0; i < nview; i++) lower_permute(views[i], n, order);
+    r.rank = lower_merge(n, r.size, nview, views);
+    return r;
+}
+
+static bool operand_whole(const struct lower *L, const struct lower_view *v, int rank, const int64_t *size) {
+    int64_t elems = 1;
+    for (int d = 0; d < rank; d++)
+        if (v->stride[d]) elems *= size[d];
+    return elems * lower_dtype_bytes(v->dtype) <= lower_min(WHOLE_BYTES, L->hw->spm_bytes / 32);
+}
+
+static void price(void *ctx, struct lower_found *t) {
+    const struct lower *L = ((struct pricing *)ctx)->L;
+    const struct lower_affine *a = ((struct pricing *)ctx)->a;
+    struct lower_step step = {0};
+    double nstep = 1;
+    int inputs = 0;
+    t->bytes = 0;
+    for (int d = 0; d < a->rank; d++) nstep *= (double)lower_ceil(a->size[d], t->tile[d]);
+    for (int k = -1; k < 3; k++) {
+        const struct lower_view *v = k < 0 ? &a->out : &a->in[k];
+        if (k >= 0 && !a->has[k]) continue;
+        inputs += k >= 0;
+        struct lower_stream s;
+        bool whole = k >= 0 && operand_whole(L, v, a->rank, a->size);
+        lower_stream_init(&s, "", v, a->rank, a->size, t->tile, L->slots, whole);
+        t->bytes += lower_stream_bytes(&s);
+        double loads = whole ? 1 / nstep : 1;
+        step.dma_cycles += lower_dma_cycles(L, v, a->rank, s.block) * loads;
+        step.dma_bytes += lower_dma_bytes(L, v, a->rank, s.block) * loads;
+    }
+    step.vec_cycles = lower_vec_cycles(L, lower_elems(a->rank, t->tile), inputs, a->chain);
+    t->cycles = lower_steps_cycles(L, nstep, &step);
+}
+
+static bool identity(const struct isa_chain *chain) {
+    for (int i = 0; chain && i < ISA_STAGES; i++)
+        if (chain->st[i].op != ISA_VOP_NOP) return false;
+    return true;
+}
+
+// A copy from DRAM to DRAM by the DMA engines alone.
+static bool direct(struct lower *L, const struct lower_affine *a) {
+    if (!a->has[0] || a->has[1] || a->has[2] || !identity(a->chain)) return false;
+    int last = a->rank - 1;
+    int64_t run = a->size[last] * lower_dtype_bytes(a->out.dtype);
+    bool contiguous = a->out.stride[last] == 1 && a->in[0].stride[last] == 1;
+    if (a->size[last] > 1 && !(contiguous && run >= DIRECT_RUN_BYTES) && lower_elems(a->rank, a->size) > 16) return false;
+    int64_t index[LOWER_DIMS] = {0}, size[LOWER_DIMS];
+    memcpy(size, a->size, sizeof size);
+    int64_t bytes = lower_elems(a->rank, a->size) * lower_dtype_bytes(a->out.dtype);
+    int64_t parts = lower_max(1, lower_min(lower_min(L->hw->dma_engines, bytes / 16384), a->size[0]));
+    int64_t each = lower_ceil(a->size[0], parts);
+    double cycles = 0;
+    tile_step(L->p);
+    for (int64_t at = 0; at < a->size[0]; at += each) {
+        index[0] = at;
+        size[0] = lower_min(each, a->size[0] - at);
+        struct lower_view in = lower_at(&a->in[0], a->rank, index), out = lower_at(&a->out, a->rank, index);
+        lower_copy(L, TILE_LOAD, a->rank, size, &in, &out);
+        cycles += lower_dma_cycles(L, &out, a->rank, size);
+    }
+    L->kernel->estimate_cycles += cycles;
+    return true;
+}
+
+npu_status lower_affine_run(struct lower *L, const struct lower_affine *given) {
+    static const char *const names[4] = {"result", "operand 0", "operand 1", "operand 2"};
+    struct lower_affine a = ordered(given);
+    L->kernel->vector_elems += lower_elems(a.rank, a.size);
+    if (direct(L, &a)) return NULL;
+    struct pricing pricing = {L, &a};
+    struct lower_found t = lower_climb_run(L, &(struct lower_climb){.rank = a.rank, .size = a.size, .price = price, .ctx = &pricing});
+    struct lower_stream out, in[3];
+    memset(in, 0, sizeof in);
+    int64_t bytes[4] = {0};
+    lower_stream_init(&out, "out", &a.out, a.rank, a.size, t.tile, L->slots, false);
+    bytes[0] = lower_stream_bytes(&out);
+    for (int k = 0; k < 3; k++) {
+        if (!a.has[k]) continue;
+        static const char *const in_names[3] = {"in0", "in1", "in2"};
+        lower_stream_init(&in[k], in_names[k], &a.in[k], a.rank, a.size, t.tile, L->slots, operand_whole(L, &a.in[k], a.rank, a.size));
+        bytes[1 + k] = lower_stream_bytes(&in[k]);
+    }
+    if (bytes[0] + bytes[1] + bytes[2] + bytes[3] > L->hw->spm_bytes) return lower_no_fit(L, 4, names, bytes);
+    lower_stream_open(L, &out);
+    for (int k = 0; k < 3; k++) lower_stream_open(L, &in[k]);
+    L->kernel->estimate_cycles += t.cycles;
+
+    int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS];
+    for (bool more = true; more;) {
+        for (int d = 0; d < a.rank; d++) size[d] = lower_min(t.tile[d], a.size[d] - at[d]);
+        tile_step(L->p);
+        struct lower_view v[3];
+        const struct lower_view *use[3] = {NULL, NULL, NULL};
+        for (int k = 0; k < 3; k++) {
+            if (!a.has[k]) continue;
+            v[k] = lower_stream_fetch(L, &in[k], at, size);
+            use[k] = &v[k];
+        }
+        struct lower_view o = lower_sink_tile(&out);
+        lower_map(L, a.rank, size, a.chain, use, &o);
+        lower_sink_store(L, &out, &o, at, size);
+        more = lower_next(a.rank, a.size, t.tile, at);
+    }
+    return NULL;
+}

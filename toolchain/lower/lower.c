@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering: places every value, then turns the nodes into kernels one after another.
+#include "toolchain/lower/lower.h"
+
+#include <string.h>
+
+#include "runtime/base/str.h"
+#include "toolchain/lower/internal.h"
+
+typedef npu_status lower_fn(struct lower *L, const struct graph_node *n);
+
+static lower_fn *const lower_fns[GRAPH_OPS] = {
+#define LOWER_OP(N, fn) [GRAPH_##N] = lower_##fn,
+#include "toolchain/lower/lower.def"
+};
+
+// "conv+add+max": the op and the stages of its chain.
+static const char *op_text(struct lower *L, const struct graph_node *n) {
+    struct str s = {0};
+    if (n->op != GRAPH_MAP) str_puts(&s, graph_ops[n->op].text);
+    for (int i = 0; n->has_chain && i < ISA_STAGES; i++) {
+        if (n->chain.st[i].op == ISA_VOP_NOP) continue;
+        str_printf(&s, "%s%s", s.len ? "+" : "", isa_vop_name((int)n->chain.st[i].op));
+    }
+    if (!s.len) str_puts(&s, graph_ops[n->op].text);
+    const char *text = arena_strdup(L->a, str_text(&s));
+    str_free(&s);
+    return text;
+}
+
+void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel) {
+    L->node = n;
+    L->kernel = tile_kernel_begin(L->p, n->name, op_text(L, n), n->kernel ? n->kernel : kernel, n->origins, n->norigin);
+    for (int i = 0; i < n->nin; i++) {
+        bool again = false;
+        for (int j = 0; j < i; j++) again = again || n->inputs[j] == n->inputs[i];
+        if (again) continue;
+        if (n->inputs[i]->data) L->kernel->weight_bytes += graph_value_bytes(n->inputs[i]);
+        else L->kernel->input_bytes += graph_value_bytes(n->inputs[i]);
+    }
+    for (int i = 0; i < n->nout; i++) L->kernel->output_bytes += graph_value_bytes(n->outputs[i]);
+}
+
+struct lower_epilogue lower_epilogue_of(const struct lower *L, const struct graph_node *n) {
+    struct lower_epilogue e;
+    memset(&e, 0, sizeof e);
+    if (!n->has_chain) return e;
+    e.chain = n->chain;
+    for (int k = 1; k < 3; k++) {
+        if (n->chain_in[k] < 0) continue;
+        e.has[k] = true;
+        e.in[k] = lower_broadcast(L, n->inputs[n->chain_in[k]], n->outputs[0]->rank, n->outputs[0]->dims);
+    }
+    return e;
+}
+
+// Every node that has no kernel, and every value of a type that no engine takes.
+static npu_status check(const struct graph *g) {
+    npu_status all = NULL;
+    for (const struct graph_node *n = g->first; n; n = n->next) {
+        if (!lower_fns[n->op])
+            all = npu_status_join(all, npu_fail(UNSUPPORTED, "node '%s': op %s reaches lowering; a pass folds or expands it when its inputs are constant",
+                                                n->name, graph_ops[n->op].text));
+        for (int i = 0; i < n->nin + n->nout; i++) {
+            const struct graph_value *v = i < n->nin ? n->inputs[i] : n->outputs[i - n->nin];
+            if (isa_dtype_bits((int)v->dtype) < 8 || v->dtype == ISA_F64 || v->dtype == ISA_U64)
+                all = npu_status_join(all, npu_fail(UNSUPPORTED, "node '%s' (%s): value '%s' is %s, which engines do not take", n->name,
+                                                    graph_ops[n->op].text, v->name, isa_dtype_name((int)v->dtype)));
+            for (int d = 0; d < v->rank; d++)
+                if (v->dims[d] < 1)
+                    all = npu_status_join(all, npu_fail(UNSUPPORTED, "node '%s' (%s): value '%s' has dimension %d of size %lld; at least 1 is needed",
+                                                        n->name, graph_ops[n->op].text, v->name, d, (long long)v->dims[d]));
+        }
+    }
+    return all;
+}
+
+// An output that is an input, a constant, or the same value as another output: its own buffer, filled by a copy.
+npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
+    struct lower L = {.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
+    NPU_TRY(check(g));
+    NPU_TRY(lower_storage(&L));
+    for (const struct graph_node *n = g->first; n; n = n->next) {
+        if (lower_is_alias(&L, n)) continue;
+        L.node = n;
+        NPU_TRY_NOTE(lower_fns[n->op](&L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
+    }
+    return NULL;
+}

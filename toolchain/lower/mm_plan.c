@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tile sizes of a matrix product: every combination of a short list per dimension is priced, the cheapest that fits half of
+// the scratchpad wins; when none fits half, all of it may be used.
+#include "toolchain/lower/mm_plan.h"
+#include "isa/timing.h"
+
+#include <string.h>
+
+#define CHOICES 12
+
+static int64_t psum_row_elems(const struct lower *L, int64_t tn) {
+    return lower_ceil(tn, L->hw->mxu_cols) * L->hw->mxu_cols;
+}
+
+struct lower_view mm_packed(const struct lower_mm *mm, int64_t tn) {
+    struct lower_view v = mm->b;
+    int nb = mm->nbatch;
+    int64_t tiles = lower_ceil(mm->n, tn), step = tiles * mm->k * tn;
+    for (int d = nb - 1; d >= 0; d--) {
+        if (!mm->b.stride[d]) continue;
+        v.stride[d] = step;
+        step *= mm->batch[d];
+    }
+    v.stride[nb] = tiles > 1 ? mm->k * tn : 0;
+    v.stride[nb + 1] = tn;
+    v.stride[nb + 2] = 1;
+    return v;
+}
+
+void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const struct mm_tile *t, struct mm_streams *s) {
+    int nb = mm->nbatch;
+    int64_t full[LOWER_DIMS], block[LOWER_DIMS];
+    memset(s, 0, sizeof *s);
+    for (int d = 0; d < nb; d++) {
+        full[d] = mm->batch[d];
+        block[d] = d == nb - 1 ? t->tb : 1;
+    }
+    full[nb] = mm->m, block[nb] = t->tm;
+    full[nb + 1] = mm->k, block[nb + 1] = t->tk;
+    lower_stream_init(&s->a, "a", &mm->a, nb + 2, full, block, L->slots, t->whole_a);
+    if (mm->data) {
+        struct lower_view b = mm_packed(mm, t->tn);
+        int64_t tiles = lower_ceil(mm->n, t->tn);
+        full[nb] = tiles, block[nb] = 1;
+        full[nb + 1] = mm->k, block[nb + 1] = t->tk;
+        full[nb + 2] = t->tn, block[nb + 2] = t->tn;
+        lower_stream_init(&s->b, "b", &b, nb + 3, full, block, L->slots, t->whole_b);
+    } else {
+        full[nb] = mm->k, block[nb] = t->tk;
+        full[nb + 1] = mm->n, block[nb + 1] = t->tn;
+        lower_stream_init(&s->b, "b", &mm->b, nb + 2, full, block, L->slots, t->whole_b);
+    }
+    full[nb] = mm->m, block[nb] = t->tm;
+    full[nb + 1] = mm->n, block[nb + 1] = t->tn;
+    lower_stream_init(&s->out, "out", &mm->out, nb + 2, full, block, L->slots, false);
+    static const char *const names[3] = {"", "in1", "in2"};
+    for (int i = 1; i < 3; i++) {
+        if (!mm->e.has[i]) continue;
+        const struct lower_view *v = &mm->e.in[i];
+        int64_t bytes = lower_dtype_bytes(v->dtype);
+        for (int d = 0; d < nb + 2; d++)
+            if (v->stride[d]) bytes *= full[d];
+        lower_stream_init(&s->extra[i], names[i], v, nb + 2, full, block, L->slots, bytes <= lower_min(16384, L->hw->spm_bytes / 16));
+    }
+}
+
+// Distinct loads of a stream of `loads` distinct blocks of the given size.
+static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, struct lower_step *sum) {
+    sum->dma_cycles += loads * lower_dma_cycles(L, &s->src, s->rank, s->block);
+    sum->dma_bytes += loads * lower_dma_bytes(L, &s->src, s->rank, s->block);
+}
+
+static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm_tile *t) {
+    struct mm_streams s;
+    mm_streams_init(L, mm, t, &s);
+    int nb = mm->nbatch;
+    t->bytes = lower_stream_bytes(&s.a) + lower_stream_bytes(&s.b) + lower_stream_bytes(&s.out) + lower_stream_bytes(&s.extra[1]) +
+               lower_stream_bytes(&s.extra[2]);
+    double mt = (double)lower_ceil(mm->m, t->tm), nt = (double)lower_ceil(mm->n, t->tn), kt = (double)lower_ceil(mm->k, t->tk), bt = 1;
+    for (int d = 0; d < nb; d++) bt *= (double)lower_ceil(mm->batch[d], d == nb - 1 ? t->tb : 1);
+    struct lower_step sum = {0};
+    double reload_a = t->n_outer || kt > 1 ? nt : 1, reload_b = !t->n_outer || kt > 1 ? mt : 1;
+    if (mt * kt == 1) reload_a = 1;
+    if (nt * kt == 1) reload_b = 1;
+    bool b_batched = false;
+    for (int d = 0; d < nb; d++) b_batched = b_batched || mm->b.stride[d];
+    double bb = b_batched || nt * kt > 1 ? bt : 1;
+    add_loads(L, &s.a, s.a.whole ? 1 : bt * mt * kt * reload_a, &sum);
+    add_loads(L, &s.b, s.b.whole ? 1 : bb * nt * kt * reload_b, &sum);
+    add_loads(L, &s.out, bt * mt * nt, &sum);
+    for (int i = 1; i < 3; i++)
+        if (s.extra[i].present) add_loads(L, &s.extra[i], s.extra[i].whole ? 1 : bt * mt * nt, &sum);
+    struct isa_mm_shape shape = {.m = t->tm, .n = t->tn, .k = t->tk, .dtype_a = (int)mm->a.dtype, .dtype_b = (int)mm->b.dtype,
+                                 .transposed_a = mm->k > 1 && s.a.pack[nb + 1] != 1};
+    struct isa_cost c = isa_time_mm(L->hw, &shape);
+    double tb = nb ? (double)t->tb : 1, steps = bt * mt * nt * kt;
+    sum.mxu_cycles = steps * (double)(c.issue_cycles * (int64_t)tb);
+    struct isa_vec_shape vec = {.elems = (int64_t)tb * t->tm * t->tn, .steps = 1, .psum_elems = (int64_t)tb * t->tm * t->tn};
+    vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
+    sum.vec_cycles = bt * mt * nt * (double)isa_time_vec(L->hw, &vec).issue_cycles;
+    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps, sum.vec_cycles / steps};
+    // The latency of one product shows when nothing overlaps it: once, and per tile where PSUM has one slot.
+    double latency = (double)(c.done_cycles - c.issue_cycles) * (t->psum_slots > 1 ? 1 : bt * mt * nt);
+    t->cycles = lower_steps_cycles(L, steps, &step) + latency;
+}
+
+static int splits(int64_t n, int64_t unit, int64_t most, int64_t *out) {
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
+    int64_t units = lower_ceil(n, unit);
+    int count = 0;
+    for (int i = 0; i < (int)(sizeof parts / sizeof *parts) && count < CHOICES; i++) {
+        if (parts[i] > units) break;
+        int64_t t = lower_min(lower_ceil(units, parts[i]) * unit, n);
+        if (t <= most && (!count || out[count - 1] != t)) out[count++] = t;
+    }
+    if (count < CHOICES && (!count || out[count - 1] > unit)) out[count++] = lower_min(unit, n);
+    return count;
+}
+
+// m: halvings of what PSUM holds, down to one row.
+static int rows(int64_t m, int64_t most, int64_t *out) {
+    int count = 0;
+    int64_t t = lower_min(lower_min(m, most), 65536);
+    for (int64_t last = 0; t >= 1 && count < CHOICES; t /= 2) {
+        int64_t even = lower_ceil(m, lower_ceil(m, t));
+        if (even != last) out[count++] = even;
+        last = even;
+        if (t == 1) break;
+    }
+    return count;
+}
+
+static void search(const struct lower *L, const struct lower_mm *mm, int64_t budget, struct mm_tile *best, struct mm_tile *least) {
+    int64_t tn[CHOICES], tk[CHOICES], tm[2 * CHOICES], cols = L->hw->mxu_cols;
+    int nn = splits(mm->n, cols, 65536, tn), nk = splits(mm->k, lower_min(L->hw->mxu_rows, mm->k), 65536, tk);
+    int64_t last = mm->nbatch ? mm->batch[mm->nbatch - 1] : 1;
+    for (int pslots = L->slots; pslots >= 1; pslots--)
+        for (int i = 0; i < nn; i++) {
+            int64_t most = lower_psum_rows(L) / pslots / (psum_row_elems(L, tn[i]) / cols);
+            if (most < 1) continue;
+            int nm = rows(mm->m, most, tm);
+            for (int j = 0; j < nm; j++)
+                for (int k = 0; k < nk; k++)
+                    for (int64_t tb = 1; tb <= last && tb * tm[j] <= most; tb *= 2) {
+                        if (tb > 1 && (tm[j] < mm->m || tn[i] < mm->n)) break;
+                        for (int mode = 0; mode < 8; mode++) {
+                            struct mm_tile t = {.tb = tb, .tm = tm[j], .tn = tn[i], .tk = tk[k], .n_outer = mode & 1,
+                                                .whole_a = mode & 2, .whole_b = mode & 4, .psum_slots = pslots};
+                            evaluate(L, mm, &t);
+                            if (!least->tm || t.bytes < least->bytes) *least = t;
+                            if (t.bytes <= budget && (!best->tm || t.cycles < best->cycles)) *best = t;
+                        }
+                    }
+        }
+}
+
+npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out) {
+    struct mm_tile best = {0}, least = {0};
+    search(L, mm, lower_spm(L, false), &best, &least);
+    if (!best.tm) search(L, mm, lower_spm(L, true), &best, &least);
+    if (best.tm) {
+        *out = best;
+        return NULL;
+    }
+    NPU_ASSERT(least.tm);
+    struct mm_streams s;
+    mm_streams_init(L, mm, &least, &s);
+    const char *names[5] = {"A", "B", "result", "operand 1", "operand 2"};
+    int64_t bytes[5] = {lower_stream_bytes(&s.a), lower_stream_bytes(&s.b), lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
+                        lower_stream_bytes(&s.extra[2])};
+    return lower_no_fit(L, 5, names, bytes);
+}

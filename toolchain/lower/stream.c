@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of operands: DRAM blocks held in slots of an on-chip buffer, packed in the operand's own storage order so that
+// transfers are runs as long as possible.
+#include "toolchain/lower/internal.h"
+
+#include <string.h>
+
+#define LOAD_PART_BYTES 16384
+
+void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src, int rank, const int64_t *full,
+                       const int64_t *block, int slots, bool whole) {
+    memset(s, 0, sizeof *s);
+    s->name = name;
+    s->src = *src;
+    s->dtype = src->dtype;
+    s->rank = rank;
+    s->slots = whole ? 1 : slots;
+    s->whole = whole;
+    s->present = true;
+    s->buf = -1;
+    bool fixed = true;
+    for (int d = 0; d < rank; d++) {
+        s->full[d] = src->stride[d] ? full[d] : 1;
+        s->block[d] = whole ? s->full[d] : src->stride[d] ? lower_min(block[d], full[d]) : 1;
+        fixed = fixed && s->block[d] == s->full[d];
+    }
+    if (fixed) s->slots = 1;
+    s->bytes = lower_ceil(lower_pack(&s->src, rank, s->block, s->pack) * lower_dtype_bytes(s->dtype), 64) * 64;
+}
+
+int64_t lower_stream_bytes(const struct lower_stream *s) { return s->present ? s->bytes * s->slots : 0; }
+
+void lower_stream_open(struct lower *L, struct lower_stream *s) {
+    if (s->present) s->buf = tile_add_spm(L->p, s->name, s->bytes, s->slots);
+}
+
+// A long load goes in parts, so that several DMA engines share it.
+static void load(struct lower *L, const struct lower_stream *s, int slot, const int64_t *start, const int64_t *size) {
+    struct lower_view from = lower_at(&s->src, s->rank, start), to = {.buf = s->buf, .slot = slot, .dtype = s->dtype};
+    memcpy(to.stride, s->pack, sizeof s->pack);
+    int64_t bytes = lower_elems(s->rank, size) * lower_dtype_bytes(s->src.dtype);
+    int64_t parts = lower_min(lower_max(L->hw->dma_engines - 1, 1), bytes / LOAD_PART_BYTES);
+    int order[LOWER_DIMS], n = lower_by_stride(&s->src, s->rank, order), outer = -1;
+    for (int i = 0; i < n && outer < 0; i++)
+        if (size[order[i]] > 1) outer = order[i];
+    if (outer < 0 || parts <= 1) {
+        lower_copy(L, TILE_LOAD, s->rank, size, &from, &to);
+        return;
+    }
+    int64_t each = lower_ceil(size[outer], lower_min(parts, size[outer]));
+    for (int64_t at = 0; at < size[outer]; at += each) {
+        int64_t part[LOWER_DIMS], index[LOWER_DIMS] = {0};
+        memcpy(part, size, (size_t)s->rank * sizeof *size);
+        part[outer] = lower_min(each, size[outer] - at);
+        index[outer] = at;
+        struct lower_view f = lower_at(&from, s->rank, index), t = lower_at(&to, s->rank, index);
+        lower_copy(L, TILE_LOAD, s->rank, part, &f, &t);
+    }
+}
+
+struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start, const int64_t *size) {
+    int64_t at[LOWER_DIMS] = {0}, n[LOWER_DIMS] = {0};
+    for (int d = 0; d < s->rank; d++) {
+        at[d] = s->src.stride[d] ? start[d] : 0;
+        n[d] = s->src.stride[d] ? size[d] : 1;
+        NPU_ASSERT(n[d] <= s->block[d] && at[d] + n[d] <= s->full[d]);
+    }
+    struct lower_view v = {.buf = s->buf, .dtype = s->dtype};
+    memcpy(v.stride, s->pack, sizeof s->pack);
+    if (s->whole) {
+        static const int64_t zero[LOWER_DIMS];
+        if (!s->held[0].valid) load(L, s, 0, zero, s->full);
+        s->held[0].valid = true;
+        return lower_at(&v, s->rank, at);
+    }
+    for (int i = 0; i < s->slots; i++) {
+        if (!s->held[i].valid || memcmp(s->held[i].start, at, sizeof at) || memcmp(s->held[i].size, n, sizeof n)) continue;
+        v.slot = i;
+        return v;
+    }
+    v.slot = s->next;
+    s->next = (s->next + 1) % s->slots;
+    s->held[v.slot].valid = true;
+    memcpy(s->held[v.slot].start, at, sizeof at);
+    memcpy(s->held[v.slot].size, n, sizeof n);
+    load(L, s, v.slot, at, n);
+    return v;
+}
+
+struct lower_view lower_sink_tile(struct lower_stream *s) {
+    struct lower_view v = {.buf = s->buf, .slot = s->next, .dtype = s->dtype};
+    memcpy(v.stride, s->pack, sizeof s->pack);
+    s->next = (s->next + 1) % s->slots;
+    return v;
+}
+
+void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lower_view *tile, const int64_t *start, const int64_t *size) {
+    struct lower_view to = lower_at(&s->src, s->rank, start);
+    lower_copy(L, TILE_STORE, s->rank, size, tile, &to);
+}
