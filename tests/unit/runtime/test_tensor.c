@@ -39,9 +39,13 @@ Test(tensor, floats_round_once) {
 Test(tensor, f64_is_not_rounded_twice) {
     // 1 + 2^-11 lies half way between two f16 numbers and would go down to even; a little more goes
     // up. Rounding to f32 first would lose the little more.
-    const double in[] = {
-        1.0 + 0x1p-11, 1.0 + 0x1p-11 + 0x1p-40, 1.0 + 3 * 0x1p-11 - 0x1p-40, NAN, 1e300, -1e300,
-        0x1p-1074};
+    const double in[] = {1.0 + 0x1p-11,
+                         1.0 + 0x1p-11 + 0x1p-40,
+                         1.0 + 3 * 0x1p-11 - 0x1p-40,
+                         (double)NAN,
+                         1e300,
+                         -1e300,
+                         0x1p-1074};
     const uint16_t expected[] = {0x3c00, 0x3c01, 0x3c01, 0x7e00, 0x7c00, 0xfc00, 0};
     uint16_t out[7];
     expect_ok(npu_convert(NPU_F16, out, NPU_F64, in, 7));
