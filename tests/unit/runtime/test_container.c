@@ -5,10 +5,12 @@
 #define _XOPEN_SOURCE 700
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/alloc.h"
 #include "tests/unit/runtime/sample_image.h"
 
 static struct npu_program_image *round_trip(struct arena *a,
@@ -181,6 +183,28 @@ Test(container, nothing_is_written_when_the_image_is_wrong) {
     cr_expect_neq(access("/tmp/test_container_wrong.npu", F_OK), 0);
     s->image.nentries = 1;
     expect_failure(container_write(&s->image, "/nonexistent/x.npu"), NPU_IO, "/nonexistent/x.npu");
+    arena_free(a);
+}
+
+Test(container, every_allocation_fails_once_when_writing) {
+    struct arena *a = arena_new();
+    const struct npu_program_image *m = &sample_new(a)->image;
+    char path[64];
+    (void)snprintf(path, sizeof path, "/tmp/test_container_%ld.npu", (long)getpid());
+    size_t n = 0;
+    for (bool done = false; !done;) {
+        base_alloc_fail_at(++n, 0);
+        npu_status st = container_write(m, path);
+        done = !st && base_alloc_count() < n;
+        base_alloc_fail_at(0, 0);
+        cr_expect(!st || npu_status_code(st) == NPU_NO_MEMORY, "n = %zu: %s", n,
+                  npu_status_message(st));
+        cr_expect(!st || access(path, F_OK) != 0, "n = %zu: a file was left", n);
+        npu_status_free(st);
+        cr_assert_lt(n, 1000);
+    }
+    cr_expect_gt(n, 5, "only %zu allocations", n);
+    unlink(path);
     arena_free(a);
 }
 
