@@ -24,7 +24,7 @@ static int64_t first_unwritten(const struct exec *x, int space, const struct exe
     if (space == ISA_DRAM) {
         struct exec_dram_at at;
         if (x->discovering ||
-            !dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &at) ||
+            !exec_dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &at) ||
             !at.written)
             return -1;
         written = at.written;
@@ -42,7 +42,8 @@ static int64_t first_unwritten(const struct exec *x, int space, const struct exe
 static bool is_constant(const struct exec *x, int space, const struct exec_foot *f) {
     struct exec_dram_at at;
     return space == ISA_DRAM &&
-           dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &at) && !at.bytes;
+           exec_dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &at) &&
+           !at.bytes;
 }
 
 static bool check_race(struct exec *x, const struct exec_place *at, const char *name, int space,
@@ -86,7 +87,7 @@ void access_mark(struct exec *x, int space, const struct exec_foot *f) {
     if (space == ISA_DRAM) {
         struct exec_dram_at at;
         if (x->discovering ||
-            !dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &at) ||
+            !exec_dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &at) ||
             !at.written)
             return;
         written = at.written;
@@ -107,7 +108,7 @@ static uint8_t *dram_bytes(void *ctx, uint64_t address, uint64_t bytes, bool wri
     const struct exec *x = ctx;
     struct exec_dram_at at;
     const int64_t lo = x->m.dram_base + (int64_t)address;
-    NPU_ASSERT(dram_find(x->m.dram, lo, lo + (int64_t)bytes, &at) && (at.bytes || !write));
+    NPU_ASSERT(exec_dram_find(x->m.dram, lo, lo + (int64_t)bytes, &at) && (at.bytes || !write));
     if (at.bytes) return at.bytes;
     union {
         const uint8_t *in;

@@ -93,7 +93,7 @@ bool check_range(const struct check_machine *m, int space, int64_t lo, int64_t h
                           "operand %s: bytes %" PRId64 " to %" PRId64 " of %s, which has %" PRId64,
                           name, lo, hi - 1, isa_space_name(space), bytes);
     if (space != ISA_DRAM) return true;
-    if (!dram_find(m->dram, m->dram_base + lo, m->dram_base + hi, &at))
+    if (!exec_dram_find(m->dram, m->dram_base + lo, m->dram_base + hi, &at))
         return check_fail(f, EXEC_FAULT_RANGE,
                           "operand %s: bytes 0x%" PRIx64 " to 0x%" PRIx64
                           " of dram are not inside one segment",

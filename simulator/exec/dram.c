@@ -9,7 +9,7 @@
 
 #include "runtime/base/alloc.h"
 
-void dram_init(struct exec_dram *d) {
+void exec_dram_init(struct exec_dram *d) {
     *d = (struct exec_dram){0};
 }
 
@@ -19,7 +19,7 @@ static void range_deinit(struct exec_dram_range *r) {
     base_free(r->map);
 }
 
-void dram_deinit(struct exec_dram *d) {
+void exec_dram_deinit(struct exec_dram *d) {
     for (int i = 0; i < d->nrange; i++)
         range_deinit(&d->range[i]);
     base_free(d->range);
@@ -39,7 +39,7 @@ static int range_after(const struct exec_dram *d, int64_t address) {
     return lo;
 }
 
-npu_status dram_add(struct exec_dram *d, int64_t address, int64_t bytes) {
+npu_status exec_dram_add(struct exec_dram *d, int64_t address, int64_t bytes) {
     if (address < 0 || bytes < 1 || bytes > INT64_MAX - address)
         return npu_fail(BAD_INPUT, "memory of %" PRId64 " bytes at 0x%" PRIx64, bytes,
                         (uint64_t)address);
@@ -64,7 +64,7 @@ npu_status dram_add(struct exec_dram *d, int64_t address, int64_t bytes) {
     return NULL;
 }
 
-void dram_remove(struct exec_dram *d, int64_t address) {
+void exec_dram_remove(struct exec_dram *d, int64_t address) {
     int at = range_after(d, address);
     if (at == d->nrange || d->range[at].lo != address) return;
     range_deinit(&d->range[at]);
@@ -78,7 +78,7 @@ static struct exec_dram_range *range_of(const struct exec_dram *d, int64_t lo, i
     return &d->range[at];
 }
 
-npu_status dram_map(struct exec_dram *d, int64_t address, struct span bytes) {
+npu_status exec_dram_map(struct exec_dram *d, int64_t address, struct span bytes) {
     if (bytes.size == 0) return NULL;
     if (bytes.size > INT64_MAX / 2 || address < 0 || address > INT64_MAX / 2)
         return npu_fail(BAD_INPUT, "constants at 0x%" PRIx64 " lie beyond the memory",
@@ -102,7 +102,7 @@ npu_status dram_map(struct exec_dram *d, int64_t address, struct span bytes) {
     return NULL;
 }
 
-bool dram_find(const struct exec_dram *d, int64_t lo, int64_t hi, struct exec_dram_at *at) {
+bool exec_dram_find(const struct exec_dram *d, int64_t lo, int64_t hi, struct exec_dram_at *at) {
     struct exec_dram_range *r = range_of(d, lo, hi);
     if (!r) return false;
     for (int i = 0; i < r->nmap; i++) {
@@ -120,11 +120,11 @@ bool dram_find(const struct exec_dram *d, int64_t lo, int64_t hi, struct exec_dr
     return true;
 }
 
-npu_status dram_write(struct exec_dram *d, int64_t address, struct span bytes) {
+npu_status exec_dram_write(struct exec_dram *d, int64_t address, struct span bytes) {
     struct exec_dram_at at;
     if (bytes.size == 0) return NULL;
     if (address < 0 || bytes.size > INT64_MAX / 2 || address > INT64_MAX / 2 ||
-        !dram_find(d, address, address + (int64_t)bytes.size, &at))
+        !exec_dram_find(d, address, address + (int64_t)bytes.size, &at))
         return npu_fail(BAD_INPUT,
                         "writing %zu bytes at device address 0x%" PRIx64 ": not allocated",
                         bytes.size, (uint64_t)address);
@@ -136,7 +136,7 @@ npu_status dram_write(struct exec_dram *d, int64_t address, struct span bytes) {
     return NULL;
 }
 
-npu_status dram_read(const struct exec_dram *d, int64_t address, void *out, int64_t bytes) {
+npu_status exec_dram_read(const struct exec_dram *d, int64_t address, void *out, int64_t bytes) {
     uint8_t *to = out;
     struct exec_dram_range *r = address < 0 || bytes < 0 || address > INT64_MAX - bytes
                                     ? NULL
@@ -155,7 +155,7 @@ npu_status dram_read(const struct exec_dram *d, int64_t address, void *out, int6
     return NULL;
 }
 
-npu_status dram_discard(struct exec_dram *d, int64_t address, int64_t bytes) {
+npu_status exec_dram_discard(struct exec_dram *d, int64_t address, int64_t bytes) {
     if (bytes == 0) return NULL;
     struct exec_dram_range *r = address < 0 || bytes < 0 || address > INT64_MAX - bytes
                                     ? NULL

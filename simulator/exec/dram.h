@@ -39,28 +39,28 @@ struct exec_dram_at {
     int64_t offset;             // of the access in *written
 };
 
-void dram_init(struct exec_dram *d);
-void dram_deinit(struct exec_dram *d);
+void exec_dram_init(struct exec_dram *d);
+void exec_dram_deinit(struct exec_dram *d);
 
 // Adds a range that no other overlaps, unwritten. NO_MEMORY.
-NPU_MUST_USE npu_status dram_add(struct exec_dram *d, int64_t address, int64_t bytes);
-void dram_remove(struct exec_dram *d, int64_t address); // unknown: ignored
+NPU_MUST_USE npu_status exec_dram_add(struct exec_dram *d, int64_t address, int64_t bytes);
+void exec_dram_remove(struct exec_dram *d, int64_t address); // unknown: ignored
 
 // Shows host bytes at an address inside a range, instead of the range's own. BAD_INPUT when it does
 // not lie in one range or meets another map; NO_MEMORY.
-NPU_MUST_USE npu_status dram_map(struct exec_dram *d, int64_t address, struct span bytes);
+NPU_MUST_USE npu_status exec_dram_map(struct exec_dram *d, int64_t address, struct span bytes);
 
 // Finds [lo, hi); false when it is not inside one range, or lies across the edge of mapped
 // constants.
-bool dram_find(const struct exec_dram *d, int64_t lo, int64_t hi, struct exec_dram_at *at);
+bool exec_dram_find(const struct exec_dram *d, int64_t lo, int64_t hi, struct exec_dram_at *at);
 
 // The host's own accesses. BAD_INPUT out of range, or writing constants. Reading what nobody wrote
 // gives zeros.
-NPU_MUST_USE npu_status dram_write(struct exec_dram *d, int64_t address, struct span bytes);
-NPU_MUST_USE npu_status dram_read(const struct exec_dram *d, int64_t address, void *out,
-                                  int64_t bytes);
+NPU_MUST_USE npu_status exec_dram_write(struct exec_dram *d, int64_t address, struct span bytes);
+NPU_MUST_USE npu_status exec_dram_read(const struct exec_dram *d, int64_t address, void *out,
+                                       int64_t bytes);
 
 // Makes bytes unwritten and zero; mapped constants inside stay.
-NPU_MUST_USE npu_status dram_discard(struct exec_dram *d, int64_t address, int64_t bytes);
+NPU_MUST_USE npu_status exec_dram_discard(struct exec_dram *d, int64_t address, int64_t bytes);
 
 #endif

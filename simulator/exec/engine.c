@@ -12,8 +12,8 @@
 #include "simulator/exec/machine.h"
 
 static bool ready(const struct exec *x, const struct isa_header *h) {
-    return (!h->wait0_sem || sem_ready(&x->sem[h->wait0_sem], h->wait0_value)) &&
-           (!h->wait1_sem || sem_ready(&x->sem[h->wait1_sem], h->wait1_value));
+    return (!h->wait0_sem || exec_sem_ready(&x->sem[h->wait0_sem], h->wait0_value)) &&
+           (!h->wait1_sem || exec_sem_ready(&x->sem[h->wait1_sem], h->wait1_value));
 }
 
 static bool has_fence(const struct isa_insn *in) {
@@ -29,13 +29,13 @@ static bool signal_one(struct exec *x, const struct exec_place *at, int64_t sem,
                        int64_t when, const struct race_clock clock[3]) {
     bool memory;
     if (!sem) return true;
-    enum exec_fault_kind kind = sem_signal(&x->sem[sem], increment, &clock[when], &memory);
+    enum exec_fault_kind kind = exec_sem_signal(&x->sem[sem], increment, &clock[when], &memory);
     if (!memory) return exec_no_memory(x, "signals of a semaphore");
     x->signalled = true;
     if (kind == EXEC_FAULT_NONE) return true;
     return exec_raise(x, at, kind,
                       "semaphore %" PRId64 " would count to %" PRIu64 ", %d is the most", sem,
-                      sem_count(&x->sem[sem]), SEM_MAX_COUNT);
+                      exec_sem_count(&x->sem[sem]), SEM_MAX_COUNT);
 }
 
 bool engine_signal(struct exec *x, const struct exec_place *at, const struct isa_header *h,
@@ -50,9 +50,9 @@ static bool run(struct exec *x, const struct exec_place *at, const struct isa_in
     struct race_clock before = x->snap[clock], points[3];
     const struct isa_header *h = &in->h;
     if (h->wait0_sem)
-        sem_take(&x->sem[h->wait0_sem], h->wait0_value, (h->acquire & 1) != 0, &before);
+        exec_sem_take(&x->sem[h->wait0_sem], h->wait0_value, (h->acquire & 1) != 0, &before);
     if (h->wait1_sem)
-        sem_take(&x->sem[h->wait1_sem], h->wait1_value, (h->acquire & 2) != 0, &before);
+        exec_sem_take(&x->sem[h->wait1_sem], h->wait1_value, (h->acquire & 2) != 0, &before);
     if (!race_begin(&x->race, at, &before, !skipped && has_fence(in)))
         return exec_no_memory(x, "the list of instructions");
     if (!skipped && h->opcode != ISA_OP_SYNC && !access_insn(x, at, in)) return false;
@@ -134,11 +134,12 @@ void engine_drop_queues(struct exec *x) {
 static void describe_wait(const struct exec *x, int64_t sem, int64_t value, char *text,
                           size_t room) {
     const size_t used = strlen(text);
-    if (!sem || sem_ready(&x->sem[sem], value)) return;
+    if (!sem || exec_sem_ready(&x->sem[sem], value)) return;
     const struct exec_sem *s = &x->sem[sem];
     snprintf(text + used, room - used,
              " waits for %" PRId64 " on semaphore %" PRId64 ", which is at %" PRIu64 " and %s%s",
-             value, sem, sem_count(s), s->signaller < 0 ? "has no signaller" : "is signalled by ",
+             value, sem, exec_sem_count(s),
+             s->signaller < 0 ? "has no signaller" : "is signalled by ",
              s->signaller < 0 ? "" : isa_engine_name(s->signaller));
 }
 

@@ -39,7 +39,7 @@ npu_status exec_new(const struct hw *hw, struct exec **out) {
                                   .psum_row_bytes = hw_psum_row_bytes(hw)};
     race_init(&x->race);
     for (int i = 0; i < ISA_SEMS; i++)
-        sem_init(&x->sem[i]);
+        exec_sem_init(&x->sem[i]);
     x->spm = pages_new(x->m.spm_bytes);
     x->psum = pages_new(x->m.psum_bytes);
     x->work = val_work_new();
@@ -61,7 +61,7 @@ void exec_free(struct exec *x) {
         x->spare = next;
     }
     for (int i = 0; i < ISA_SEMS; i++)
-        sem_deinit(&x->sem[i]);
+        exec_sem_deinit(&x->sem[i]);
     race_deinit(&x->race);
     slice_deinit(&x->slice);
     bits_deinit(&x->spm_written);
@@ -80,7 +80,7 @@ void exec_free(struct exec *x) {
 static void reset(struct exec *x) {
     engine_drop_queues(x);
     for (int i = 0; i < ISA_SEMS; i++)
-        sem_reset(&x->sem[i]);
+        exec_sem_reset(&x->sem[i]);
     race_reset(&x->race);
     bits_clear(&x->spm_written, 0, x->m.spm_bytes);
     bits_clear(&x->psum_written, 0, x->m.psum_bytes);

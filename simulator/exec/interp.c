@@ -119,7 +119,7 @@ static uint8_t *scalar_bytes(struct exec *x, struct step *s, int64_t space, int6
     s->dyn.dram_address = space == ISA_DRAM ? address : 0;
     if (space != ISA_DRAM) return (space == ISA_SPM ? x->spm : x->psum) + address;
     NPU_ASSERT(
-        dram_find(x->m.dram, x->m.dram_base + address, x->m.dram_base + address + width, &at));
+        exec_dram_find(x->m.dram, x->m.dram_base + address, x->m.dram_base + address + width, &at));
     if (at.bytes) return at.bytes;
     union {
         const uint8_t *in;
@@ -315,7 +315,7 @@ static bool check_semaphores(struct exec *x, const struct step *s) {
             return exec_raise(x, &s->at, EXEC_FAULT_MONOTONIC,
                               "wait for semaphore %" PRId64 " does not acquire, inside a %s",
                               wait[i], x->loop_depth ? "loop" : "call");
-        enum exec_fault_kind kind = sem_claim_wait(&x->sem[wait[i]], &s->at);
+        enum exec_fault_kind kind = exec_sem_claim_wait(&x->sem[wait[i]], &s->at);
         if (kind == EXEC_FAULT_NONE) continue;
         x->fault.has_other = true;
         x->fault.other = x->sem[wait[i]].waiter_at;
@@ -330,7 +330,7 @@ static bool check_semaphores(struct exec *x, const struct step *s) {
                               "signal of semaphore %" PRId64 ": increment %" PRId64
                               ", epoch %" PRId64,
                               sig[i], inc[i], when[i]);
-        enum exec_fault_kind kind = sem_claim_signal(&x->sem[sig[i]], &s->at, (int)when[i]);
+        enum exec_fault_kind kind = exec_sem_claim_signal(&x->sem[sig[i]], &s->at, (int)when[i]);
         if (kind == EXEC_FAULT_NONE) continue;
         x->fault.has_other = true;
         x->fault.other = x->sem[sig[i]].signaller_at;
@@ -356,9 +356,9 @@ static bool step_cp(struct exec *x, struct step *s) {
                   value[2] = {h->wait0_value, h->wait1_value};
     for (int i = 0; i < 2; i++) {
         if (!sem[i]) continue;
-        if (!sem_ready(&x->sem[sem[i]], value[i]))
+        if (!exec_sem_ready(&x->sem[sem[i]], value[i]))
             return show(x, s) && engine_deadlock(x, &s->at, h);
-        sem_take(&x->sem[sem[i]], value[i], (h->acquire >> i & 1) != 0, &x->cp);
+        exec_sem_take(&x->sem[sem[i]], value[i], (h->acquire >> i & 1) != 0, &x->cp);
         x->cp_changed = true;
     }
     if (!s->dyn.skipped && !execute_cp(x, s)) return false;

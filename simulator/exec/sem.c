@@ -11,24 +11,25 @@
 
 #include "runtime/base/alloc.h"
 
-void sem_init(struct exec_sem *s) {
+void exec_sem_init(struct exec_sem *s) {
     *s = (struct exec_sem){.signaller = -1, .waiter = -1, .when = -1};
 }
 
-void sem_deinit(struct exec_sem *s) {
+void exec_sem_deinit(struct exec_sem *s) {
     base_free(s->event);
-    sem_init(s);
+    exec_sem_init(s);
 }
 
-void sem_reset(struct exec_sem *s) {
+void exec_sem_reset(struct exec_sem *s) {
     struct sem_event *event = s->event;
     uint32_t cap = s->cap;
-    sem_init(s);
+    exec_sem_init(s);
     s->event = event;
     s->cap = cap;
 }
 
-enum exec_fault_kind sem_claim_signal(struct exec_sem *s, const struct exec_place *at, int when) {
+enum exec_fault_kind exec_sem_claim_signal(struct exec_sem *s, const struct exec_place *at,
+                                           int when) {
     if (s->signaller < 0) {
         s->signaller = at->engine;
         s->signaller_at = *at;
@@ -40,7 +41,7 @@ enum exec_fault_kind sem_claim_signal(struct exec_sem *s, const struct exec_plac
     return EXEC_FAULT_NONE;
 }
 
-enum exec_fault_kind sem_claim_wait(struct exec_sem *s, const struct exec_place *at) {
+enum exec_fault_kind exec_sem_claim_wait(struct exec_sem *s, const struct exec_place *at) {
     if (s->waiter < 0) {
         s->waiter = at->engine;
         s->waiter_at = *at;
@@ -48,15 +49,15 @@ enum exec_fault_kind sem_claim_wait(struct exec_sem *s, const struct exec_place 
     return s->waiter == at->engine ? EXEC_FAULT_NONE : EXEC_FAULT_WAITER;
 }
 
-uint64_t sem_count(const struct exec_sem *s) {
+uint64_t exec_sem_count(const struct exec_sem *s) {
     return s->signalled - s->consumed;
 }
 
-bool sem_ready(const struct exec_sem *s, int64_t value) {
-    return sem_count(s) >= (uint64_t)value;
+bool exec_sem_ready(const struct exec_sem *s, int64_t value) {
+    return exec_sem_count(s) >= (uint64_t)value;
 }
 
-void sem_take(struct exec_sem *s, int64_t value, bool acquire, struct race_clock *clock) {
+void exec_sem_take(struct exec_sem *s, int64_t value, bool acquire, struct race_clock *clock) {
     const uint64_t total = s->consumed + (uint64_t)value;
     if (total > s->waited) {
         while (s->event[s->first].total < total)
@@ -68,8 +69,8 @@ void sem_take(struct exec_sem *s, int64_t value, bool acquire, struct race_clock
     if (acquire) s->consumed = total;
 }
 
-enum exec_fault_kind sem_signal(struct exec_sem *s, int64_t increment,
-                                const struct race_clock *clock, bool *memory) {
+enum exec_fault_kind exec_sem_signal(struct exec_sem *s, int64_t increment,
+                                     const struct race_clock *clock, bool *memory) {
     *memory = true;
     if (s->last == s->cap && s->first > s->cap / 2) {
         memmove(s->event, s->event + s->first, (s->last - s->first) * sizeof *s->event);
@@ -88,5 +89,5 @@ enum exec_fault_kind sem_signal(struct exec_sem *s, int64_t increment,
     }
     s->signalled += (uint64_t)increment;
     s->event[s->last++] = (struct sem_event){s->signalled, *clock};
-    return sem_count(s) > SEM_MAX_COUNT ? EXEC_FAULT_OVERFLOW : EXEC_FAULT_NONE;
+    return exec_sem_count(s) > SEM_MAX_COUNT ? EXEC_FAULT_OVERFLOW : EXEC_FAULT_NONE;
 }

@@ -27,23 +27,24 @@ struct exec_sem {
     uint32_t first, last, cap;
 };
 
-void sem_init(struct exec_sem *s);
-void sem_deinit(struct exec_sem *s);
-void sem_reset(struct exec_sem *s);
+void exec_sem_init(struct exec_sem *s);
+void exec_sem_deinit(struct exec_sem *s);
+void exec_sem_reset(struct exec_sem *s);
 
 // Notes who signals and waits; EXEC_FAULT_NONE, SIGNALLER, EPOCH or WAITER.
-enum exec_fault_kind sem_claim_signal(struct exec_sem *s, const struct exec_place *at, int when);
-enum exec_fault_kind sem_claim_wait(struct exec_sem *s, const struct exec_place *at);
+enum exec_fault_kind exec_sem_claim_signal(struct exec_sem *s, const struct exec_place *at,
+                                           int when);
+enum exec_fault_kind exec_sem_claim_wait(struct exec_sem *s, const struct exec_place *at);
 
-uint64_t sem_count(const struct exec_sem *s);
-bool sem_ready(const struct exec_sem *s, int64_t value);
+uint64_t exec_sem_count(const struct exec_sem *s);
+bool exec_sem_ready(const struct exec_sem *s, int64_t value);
 
 // Ends a wait that is ready: joins the clock of the signal that reached the value, subtracts it
 // when acquiring.
-void sem_take(struct exec_sem *s, int64_t value, bool acquire, struct race_clock *clock);
+void exec_sem_take(struct exec_sem *s, int64_t value, bool acquire, struct race_clock *clock);
 
 // Adds to the count. EXEC_FAULT_OVERFLOW above SEM_MAX_COUNT; *memory = false when out of memory.
-enum exec_fault_kind sem_signal(struct exec_sem *s, int64_t increment,
-                                const struct race_clock *clock, bool *memory);
+enum exec_fault_kind exec_sem_signal(struct exec_sem *s, int64_t increment,
+                                     const struct race_clock *clock, bool *memory);
 
 #endif

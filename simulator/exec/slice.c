@@ -45,7 +45,7 @@ void slice_use(struct slice *s, const struct race *r, int space, const struct ex
 
 static bool save_run(struct slice *s, const struct exec_dram *d, int64_t lo, int64_t bytes) {
     struct exec_dram_at at;
-    if (!dram_find(d, lo, lo + bytes, &at)) return true;
+    if (!exec_dram_find(d, lo, lo + bytes, &at)) return true;
     if (s->nundo == s->undo_cap) {
         uint32_t cap = s->undo_cap ? s->undo_cap * 2 : 64;
         struct slice_undo *grown = base_realloc(s->undo, cap * sizeof *grown);
@@ -80,7 +80,7 @@ void slice_restore(struct slice *s, struct exec_dram *d) {
     struct exec_dram_at at;
     while (s->nundo > 0) {
         const struct slice_undo *u = &s->undo[--s->nundo];
-        if (dram_find(d, u->address, u->address + u->bytes, &at) && at.bytes)
+        if (exec_dram_find(d, u->address, u->address + u->bytes, &at) && at.bytes)
             memcpy(at.bytes, s->saved + u->at, (size_t)u->bytes);
     }
     s->nsaved = 0;

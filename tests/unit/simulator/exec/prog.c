@@ -14,8 +14,8 @@
 void prog_init_hw(struct prog *p, const struct hw *hw, int64_t dram_bytes) {
     *p = (struct prog){.code = calloc(1, PROG_BYTES), .hw = *hw};
     cr_assert(p->code);
-    dram_init(&p->dram);
-    cr_assert_null(dram_add(&p->dram, 0, dram_bytes));
+    exec_dram_init(&p->dram);
+    cr_assert_null(exec_dram_add(&p->dram, 0, dram_bytes));
     cr_assert_null(exec_new(&p->hw, &p->x));
     p->job = (struct exec_job){.dram = &p->dram, .dram_bytes = dram_bytes, .values = true};
 }
@@ -33,7 +33,7 @@ void prog_init(struct prog *p) {
 
 void prog_deinit(struct prog *p) {
     exec_free(p->x);
-    dram_deinit(&p->dram);
+    exec_dram_deinit(&p->dram);
     free(p->code);
 }
 
@@ -89,10 +89,10 @@ void prog_expect(const char *lines, enum exec_fault_kind want) {
 }
 
 void prog_put_floats(struct prog *p, int64_t address, const float *v, int n) {
-    cr_assert_null(
-        dram_write(&p->dram, address, (struct span){(const uint8_t *)v, (size_t)n * sizeof *v}));
+    cr_assert_null(exec_dram_write(&p->dram, address,
+                                   (struct span){(const uint8_t *)v, (size_t)n * sizeof *v}));
 }
 
 void prog_get_floats(struct prog *p, int64_t address, float *v, int n) {
-    cr_assert_null(dram_read(&p->dram, address, v, n * (int64_t)sizeof *v));
+    cr_assert_null(exec_dram_read(&p->dram, address, v, n * (int64_t)sizeof *v));
 }

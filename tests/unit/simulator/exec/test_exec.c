@@ -241,7 +241,8 @@ Test(exec, without_values_only_what_feeds_addresses_is_computed) {
     static const int32_t index[4] = {1, 0, 2, 1};
     static const float table[16] = {1, 2, 3};
     prog_init(&p);
-    cr_assert_null(dram_write(&p.dram, 0, (struct span){(const uint8_t *)index, sizeof index}));
+    cr_assert_null(
+        exec_dram_write(&p.dram, 0, (struct span){(const uint8_t *)index, sizeof index}));
     prog_put_floats(&p, 64, table, 16);
     p.job.values = false;
     p.job.sink = see;

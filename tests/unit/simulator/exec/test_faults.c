@@ -150,7 +150,7 @@ Test(fault, constants_are_read_only) {
     static const uint8_t constant[64];
     struct prog p;
     prog_init(&p);
-    cr_assert_null(dram_map(&p.dram, 4096, (struct span){constant, sizeof constant}));
+    cr_assert_null(exec_dram_map(&p.dram, 4096, (struct span){constant, sizeof constant}));
     prog_text(&p, "dma.fill @dma0 dst=dram:f32+0x1000[16:1]\nhalt");
     cr_assert_eq(prog_run(&p), EXEC_FAULT_READ_ONLY);
     p.bytes = 0;
@@ -167,7 +167,8 @@ Test(fault, gather_indices) {
     prog_init(&p);
     static const int32_t index[4] = {0, 3, 4, -1};
     static const float table[16];
-    cr_assert_null(dram_write(&p.dram, 0, (struct span){(const uint8_t *)index, sizeof index}));
+    cr_assert_null(
+        exec_dram_write(&p.dram, 0, (struct span){(const uint8_t *)index, sizeof index}));
     prog_put_floats(&p, 64, table, 16);
 #define LOAD_IDX "dma.copy @dma0 src=dram:i32+0x0[4:1] dst=spm:i32+0x0[4:1]\n"
 #define GATHER(n)                                                               \
