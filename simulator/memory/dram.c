@@ -138,9 +138,11 @@ static void answer_at_once(struct dram *d, const struct dram_quantum *q) {
     d->done(d->ctx, q, &r);
 }
 
-bool dram_submit(struct dram *d, const struct dram_quantum *q) {
-    if (d->mode == DRAM_MODE_DETAILED) return dram_channel_submit(d, q);
-    answer_at_once(d, q);
+bool dram_submit(struct dram *d, const struct dram_quantum *sent) {
+    struct dram_quantum q = *sent;
+    if (d->mode != DRAM_MODE_IDEAL) q.arrive_ps += d->there_ps;
+    if (d->mode == DRAM_MODE_DETAILED) return dram_channel_submit(d, &q);
+    answer_at_once(d, &q);
     return true;
 }
 

@@ -37,7 +37,7 @@ struct dram_piece {
 };
 
 struct dram_quantum {
-    uint64_t arrive_ps; ///< at the controller; may lie ahead of now
+    uint64_t arrive_ps; ///< when the client sends it, may lie ahead of now; inside, arrival at the controller
     struct dram_piece at;
     uint8_t client; ///< 0 .. DRAM_CLIENTS - 1
     bool write;
