@@ -12,7 +12,8 @@ enum dtype_kind { KIND_NONE, KIND_FLOAT, KIND_SINT, KIND_UINT, KIND_BOOL };
 
 // clang-format off
 static const struct { const char *name; unsigned char bits, kind, on_chip; } dtypes[32] = {
-#define ISA_DTYPE(N, text, code, bits, kind, on_chip, doc) [code] = {text, bits, KIND_##kind, on_chip},
+#define ISA_DTYPE(N, text, code, bits, kind, on_chip, doc) \
+    [code] = {text, bits, KIND_##kind, on_chip},
 #include "isa/dtype.def"
 };
 static const struct { const char *name; enum isa_class cls; } engines[ISA_ENGINES] = {

@@ -37,9 +37,11 @@ static const unsigned char group_of[] = {
 const struct hw_param_desc hw_params[] = {
 #define HW_GROUP(g, title)
 #define HW_PARAM(g, name, unit, cls, def, lo, hi, doc) \
-    {#g "." #name, NULL, doc, HW_##unit, HW_##cls, (def), (lo), (hi), offsetof(struct hw, g##_##name)},
+    {#g "." #name, NULL, doc, HW_##unit, HW_##cls, (def), (lo), (hi), \
+     offsetof(struct hw, g##_##name)},
 #define HW_ENUM(g, name, cls, def, words, doc) \
-    {#g "." #name, words, doc, HW_WORDS, HW_##cls, (def), 0, MAX_WORDS, offsetof(struct hw, g##_##name)},
+    {#g "." #name, words, doc, HW_WORDS, HW_##cls, (def), 0, MAX_WORDS, \
+     offsetof(struct hw, g##_##name)},
 #include "isa/hw.def"
 };
 // clang-format on

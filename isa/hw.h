@@ -16,7 +16,9 @@ struct hw {
 #include "isa/hw.def"
 };
 
-enum hw_unit { HW_COUNT, HW_CYCLES, HW_BYTES, HW_MHZ, HW_PERCENT, HW_FLAG, HW_BITS, HW_PS, HW_WORDS };
+enum hw_unit {
+    HW_COUNT, HW_CYCLES, HW_BYTES, HW_MHZ, HW_PERCENT, HW_FLAG, HW_BITS, HW_PS, HW_WORDS
+};
 enum hw_class { HW_PROGRAM, HW_TIMING };
 enum hw_dataflow { HW_WS, HW_OS, HW_IS, HW_DOT };
 enum hw_dram_standard { HW_LPDDR4_2400, HW_LPDDR5_6400, HW_DDR4_3200, HW_HBM2_2000, HW_IDEAL };

@@ -31,7 +31,9 @@ enum isa_engine {
 enum isa_class { ISA_CLASS_CP, ISA_CLASS_DMA, ISA_CLASS_MXU, ISA_CLASS_VEC, ISA_CLASS_ANY };
 
 // Memories. NONE marks an absent pattern.
-enum isa_space { ISA_SPACE_NONE, ISA_SPM, ISA_PSUM, ISA_DRAM, ISA_L2, ISA_RSPM, ISA_SCALAR, ISA_IMEM };
+enum isa_space {
+    ISA_SPACE_NONE, ISA_SPM, ISA_PSUM, ISA_DRAM, ISA_L2, ISA_RSPM, ISA_SCALAR, ISA_IMEM
+};
 
 enum isa_vop {
 #define ISA_VOP(N, text, code, operands, kind, types, doc) ISA_VOP_##N = (code),
@@ -42,13 +44,16 @@ enum isa_src {
     ISA_SRC_NONE, ISA_SRC_ACC, ISA_SRC_IN0, ISA_SRC_IN1, ISA_SRC_IN2, ISA_SRC_TMP,
     ISA_SRC_IMM0, ISA_SRC_IMM1, ISA_SRC_IMM2, ISA_SRC_IMM3, ISA_SRC_ROW, ISA_SRC_COL, ISA_SRCS
 };
-enum isa_red { ISA_RED_NONE, ISA_RED_SUM, ISA_RED_MAX, ISA_RED_MIN, ISA_RED_SUMSQ, ISA_RED_ARGMAX, ISA_RED_PROD, ISA_REDS };
+enum isa_red {
+    ISA_RED_NONE, ISA_RED_SUM, ISA_RED_MAX, ISA_RED_MIN, ISA_RED_SUMSQ, ISA_RED_ARGMAX,
+    ISA_RED_PROD, ISA_REDS
+};
 enum isa_pool { ISA_POOL_MAX = 1, ISA_POOL_AVG, ISA_POOL_AVGPAD, ISA_POOL_SUM };
 enum isa_when { ISA_AT_START, ISA_AT_READ, ISA_AT_DONE };
 enum isa_cond { ISA_ALWAYS, ISA_EQ, ISA_NE, ISA_LT, ISA_LE, ISA_GT, ISA_GE };
 enum isa_cpalu {
-    ISA_CP_ADD, ISA_CP_SUB, ISA_CP_MUL, ISA_CP_SHL, ISA_CP_SHR, ISA_CP_AND, ISA_CP_OR, ISA_CP_MIN, ISA_CP_MAX,
-    ISA_CP_CMPLT, ISA_CP_CMPEQ
+    ISA_CP_ADD, ISA_CP_SUB, ISA_CP_MUL, ISA_CP_SHL, ISA_CP_SHR, ISA_CP_AND, ISA_CP_OR,
+    ISA_CP_MIN, ISA_CP_MAX, ISA_CP_CMPLT, ISA_CP_CMPEQ
 };
 // clang-format on
 
@@ -79,7 +84,7 @@ struct isa_header {
 };
 
 enum isa_op {
-#define ISA_INSN(N, opcode, text, cls, since, summary, semantics, timing, faults, example) ISA_OP_##N = (opcode),
+#define ISA_INSN(N, opcode, text, cls, since, ...) ISA_OP_##N = (opcode),
 #define ISA_FIELD(N, f, width, kind, doc)
 #define ISA_PATC(N, f, access, doc)
 #define ISA_PATD(N, f, access, doc)
@@ -88,7 +93,7 @@ enum isa_op {
 #include "isa/insn.def"
 };
 
-#define ISA_INSN(N, opcode, text, cls, since, summary, semantics, timing, faults, example) struct isa_##N { char none_;
+#define ISA_INSN(N, opcode, text, cls, since, ...) struct isa_##N { char none_;
 #define ISA_FIELD(N, f, width, kind, doc) int64_t f;
 #define ISA_PATC(N, f, access, doc) struct isa_pat f;
 #define ISA_PATD(N, f, access, doc) struct isa_pat f;
@@ -96,11 +101,12 @@ enum isa_op {
 #define ISA_END(N) };
 #include "isa/insn.def"
 
-// h.opcode and h.length are filled by isa_init() and the decoder; the encoder computes the length itself.
+// h.opcode and h.length are filled by isa_init() and the decoder; the encoder computes the length
+// itself.
 struct isa_insn {
     struct isa_header h;
     union {
-#define ISA_INSN(N, opcode, text, cls, since, summary, semantics, timing, faults, example) struct isa_##N N;
+#define ISA_INSN(N, opcode, text, cls, since, ...) struct isa_##N N;
 #define ISA_FIELD(N, f, width, kind, doc)
 #define ISA_PATC(N, f, access, doc)
 #define ISA_PATD(N, f, access, doc)
