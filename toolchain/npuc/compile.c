@@ -38,7 +38,7 @@ static npu_status place(const struct npuc_options *o, struct tile_program *p) {
     return plan_dram(p, &(struct plan_options){.reuse = o->pass.level >= 1});
 }
 
-static npu_status back_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
+npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
     struct tile_program *p = tile_program_new(a, &r->hw);
     NPU_TRY(lower_graph(r->graph, &r->hw, &(struct lower_options){.level = o->pass.level}, p));
     NPU_TRY(tile_verify(p, "lower"));
@@ -63,5 +63,5 @@ npu_status npuc_compile(const struct npuc_options *o, struct arena *a, struct np
     if (!r->graph) return NULL;
     NPU_TRY(passes_run(r->graph, &o->pass, &r->passes));
     if (o->pass.stop_after >= 0) return NULL;
-    return back_end(o, a, r);
+    return npuc_back_end(o, a, r);
 }

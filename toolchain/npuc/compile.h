@@ -21,6 +21,10 @@ struct npuc_result {
 NPU_MUST_USE npu_status npuc_compile(const struct npuc_options *o, struct arena *a,
                                      struct npuc_result *r);
 
+// The second half alone: from r->graph, on which passes have run, for r->hw.
+NPU_MUST_USE npu_status npuc_back_end(const struct npuc_options *o, struct arena *a,
+                                      struct npuc_result *r);
+
 // --emit, --report, --info: everything that is written besides the program.
 NPU_MUST_USE npu_status npuc_emit(const struct npuc_options *o, struct npuc_result *r);
 NPU_MUST_USE npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r);
