@@ -3,7 +3,7 @@
 // a strided view of DRAM over one iteration space.
 //
 //   order the dimensions by the output's storage, merge what is contiguous everywhere
-//   a plain copy whose runs are long on both sides: one DMA transfer from DRAM to DRAM, in parts
+//   a plain copy whose runs are long on both sides: one DMA transfer from DRAM to DRAM
 //   else choose a tile by hill climbing over the cost of the whole kernel
 //   for each tile: load the operands in their own storage order, one V.MAP through strides, store
 #include "toolchain/lower/internal.h"
@@ -81,21 +81,9 @@ static bool direct(struct lower *L, const struct lower_affine *a) {
     int64_t run = a->size[last] * lower_dtype_bytes(a->out.dtype);
     bool contiguous = a->out.stride[last] == 1 && a->in[0].stride[last] == 1;
     if (a->size[last] > 1 && !(contiguous && run >= DIRECT_RUN_BYTES) && lower_elems(a->rank, a->size) > 16) return false;
-    int64_t index[LOWER_DIMS] = {0}, size[LOWER_DIMS];
-    memcpy(size, a->size, sizeof size);
-    int64_t bytes = lower_elems(a->rank, a->size) * lower_dtype_bytes(a->out.dtype);
-    int64_t parts = lower_max(1, lower_min(lower_min(L->hw->dma_engines, bytes / 16384), a->size[0]));
-    int64_t each = lower_ceil(a->size[0], parts);
-    double cycles = 0;
     tile_step(L->p);
-    for (int64_t at = 0; at < a->size[0]; at += each) {
-        index[0] = at;
-        size[0] = lower_min(each, a->size[0] - at);
-        struct lower_view in = lower_at(&a->in[0], a->rank, index), out = lower_at(&a->out, a->rank, index);
-        lower_copy(L, TILE_LOAD, a->rank, size, &in, &out);
-        cycles += lower_dma_cycles(L, &out, a->rank, size);
-    }
-    L->kernel->estimate_cycles += cycles;
+    lower_copy(L, TILE_LOAD, a->rank, a->size, &a->in[0], &a->out);
+    L->kernel->estimate_cycles += lower_dma_cycles(L, &a->out, a->rank, a->size);
     return true;
 }
 

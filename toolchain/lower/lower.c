@@ -75,7 +75,25 @@ static npu_status check(const struct graph *g) {
     return all;
 }
 
-// An output that is an input, a constant, or the same value as another output: its own buffer, filled by a copy.
+// An output that is an input or a constant: its own buffer, filled by a copy.
+static npu_status copy_outputs(struct lower *L) {
+    for (int i = 0; i < L->g->noutput; i++) {
+        const struct graph_value *v = L->g->outputs[i];
+        bool again = false;
+        for (int j = 0; j < i; j++) again = again || L->g->outputs[j] == v;
+        if (again || (!v->is_input && !v->data)) continue;
+        struct graph_node n = {.op = GRAPH_COPY, .name = v->name};
+        L->node = &n;
+        L->kernel = tile_kernel_begin(L->p, v->name, "copy", "copy", NULL, 0);
+        L->kernel->input_bytes = L->kernel->output_bytes = graph_value_bytes(v);
+        struct lower_affine a = {.rank = v->rank, .has = {true, false, false}, .in = {L->place[v->id]}, .out = L->place[v->id]};
+        memcpy(a.size, v->dims, sizeof v->dims);
+        a.out.buf = tile_add_dram(L->p, v->name, TILE_OUTPUT, lower_max(graph_value_bytes(v), 1), NULL, v);
+        NPU_TRY(lower_affine_run(L, &a));
+    }
+    return NULL;
+}
+
 npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
     struct lower L = {.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
     NPU_TRY(check(g));
@@ -85,5 +103,5 @@ npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct 
         L.node = n;
         NPU_TRY_NOTE(lower_fns[n->op](&L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
     }
-    return NULL;
+    return copy_outputs(&L);
 }

@@ -64,12 +64,12 @@ npu_status lower_storage(struct lower *L) {
     L->place = ARENA_ARRAY(L->a, struct lower_view, (size_t)g->nvalue + 1);
     L->placed = ARENA_ARRAY(L->a, bool, (size_t)g->nvalue + 1);
     for (int i = 0; i < g->ninput; i++) own(L, g->inputs[i], TILE_INPUT, NULL);
-    for (int i = 0; i < g->noutput; i++)
-        if (!L->placed[g->outputs[i]->id]) own(L, g->outputs[i], TILE_OUTPUT, NULL);
     for (int i = 0; i < g->nvalue; i++) {
         const struct graph_value *v = g->values[i];
         if (v && is_constant(v) && !L->placed[i]) own(L, v, TILE_WEIGHT, v->data);
     }
+    for (int i = 0; i < g->noutput; i++)
+        if (!L->placed[g->outputs[i]->id]) own(L, g->outputs[i], TILE_OUTPUT, NULL);
     for (const struct graph_node *n = g->first; n; n = n->next) {
         for (int k = 0; k < n->nout; k++) {
             const struct graph_value *v = n->outputs[k];

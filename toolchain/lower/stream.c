@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define LOAD_PART_BYTES 16384
-
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src, int rank, const int64_t *full,
                        const int64_t *block, int slots, bool whole) {
     memset(s, 0, sizeof *s);
@@ -34,28 +32,10 @@ void lower_stream_open(struct lower *L, struct lower_stream *s) {
     if (s->present) s->buf = tile_add_spm(L->p, s->name, s->bytes, s->slots);
 }
 
-// A long load goes in parts, so that several DMA engines share it.
 static void load(struct lower *L, const struct lower_stream *s, int slot, const int64_t *start, const int64_t *size) {
     struct lower_view from = lower_at(&s->src, s->rank, start), to = {.buf = s->buf, .slot = slot, .dtype = s->dtype};
     memcpy(to.stride, s->pack, sizeof s->pack);
-    int64_t bytes = lower_elems(s->rank, size) * lower_dtype_bytes(s->src.dtype);
-    int64_t parts = lower_min(lower_max(L->hw->dma_engines - 1, 1), bytes / LOAD_PART_BYTES);
-    int order[LOWER_DIMS], n = lower_by_stride(&s->src, s->rank, order), outer = -1;
-    for (int i = 0; i < n && outer < 0; i++)
-        if (size[order[i]] > 1) outer = order[i];
-    if (outer < 0 || parts <= 1) {
-        lower_copy(L, TILE_LOAD, s->rank, size, &from, &to);
-        return;
-    }
-    int64_t each = lower_ceil(size[outer], lower_min(parts, size[outer]));
-    for (int64_t at = 0; at < size[outer]; at += each) {
-        int64_t part[LOWER_DIMS], index[LOWER_DIMS] = {0};
-        memcpy(part, size, (size_t)s->rank * sizeof *size);
-        part[outer] = lower_min(each, size[outer] - at);
-        index[outer] = at;
-        struct lower_view f = lower_at(&from, s->rank, index), t = lower_at(&to, s->rank, index);
-        lower_copy(L, TILE_LOAD, s->rank, part, &f, &t);
-    }
+    lower_copy(L, TILE_LOAD, s->rank, size, &from, &to);
 }
 
 struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start, const int64_t *size) {
