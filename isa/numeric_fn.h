@@ -10,11 +10,11 @@
 // sweep of all f32, against long double, in ulp of the f32 result (subnormal results: in units of
 // 2^-149):
 //
-//   exp      1.0            log      0.8
-//   tanh     1.3            sigmoid  2.2
-//   erf      1.1            silu     2.7
-//   gelu     6.8, the negative side included (x * Phi(x), Phi from erfc: no cancellation)
-//   sin cos  0.9, every finite argument
+//   exp      1.0            log      0.9
+//   tanh     1.4            sigmoid  2.3
+//   erf      1.2            silu     3.4
+//   gelu     10, far out on the negative side: x * Phi(x), Phi from erfc, so without cancellation
+//   sin cos  1.0, every finite argument
 //   rsqrt    1.5            recip, sqrt, div 0.5 (correctly rounded)
 #ifndef NPU_ISA_NUMERIC_FN_H
 #define NPU_ISA_NUMERIC_FN_H
