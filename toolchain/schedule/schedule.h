@@ -34,4 +34,7 @@ void schedule_queues(struct tile_program *p);
 // or complete). UNSUPPORTED when the machine has too few semaphores.
 NPU_MUST_USE npu_status schedule_sync(struct tile_program *p);
 
+// Cycles of a run, estimated from the final list; deterministic. For comparing schedules.
+double schedule_estimate(const struct tile_program *p);
+
 #endif

@@ -238,16 +238,16 @@ static bool put_signal(struct isa_header *h, int sem, int when) {
     return true;
 }
 
+// All signals of a semaphore fire at its epoch. A SYNC behind the operation reaches each epoch
+// after the operation did, since a queue's epochs come in order.
 static void add_signal(struct sync *s, int op, int sem, int epoch) {
-    if (put_signal(&s->p->ops[op]->insn.h, sem, epoch == AT_READ ? ISA_AT_READ : ISA_AT_DONE))
-        return;
-    // A SYNC behind it on the same queue completes after it; "read" of a SYNC is later than the
-    // operation's, which is safe.
+    int when = epoch == AT_READ ? ISA_AT_READ : ISA_AT_DONE;
+    if (put_signal(&s->p->ops[op]->insn.h, sem, when)) return;
     struct extra *x = &s->extra[op];
-    if (x->nafter && put_signal(&x->after[x->nafter - 1]->insn.h, sem, ISA_AT_DONE)) return;
+    if (x->nafter && put_signal(&x->after[x->nafter - 1]->insn.h, sem, when)) return;
     NPU_ASSERT(x->nafter < SYNCS);
     struct tile_op *t = x->after[x->nafter++] = sync_op(s, s->p->ops[op]);
-    NPU_ASSERT(put_signal(&t->insn.h, sem, ISA_AT_DONE));
+    NPU_ASSERT(put_signal(&t->insn.h, sem, when));
 }
 
 // True when some other need of `op` brings this knowledge along.
