@@ -154,6 +154,12 @@ int dram_channels(const struct dram *d) {
     return d->channels;
 }
 
+uint64_t dram_certain_ps(const struct dram *d) {
+    if (d->mode != DRAM_MODE_DETAILED) return DRAM_NEVER / 2; // answers come at once and in order
+    const uint64_t read = d->there_ps + d->t.cl, forward = 2 * d->there_ps;
+    return read < forward ? read : forward;
+}
+
 uint32_t dram_quantum_bytes(const struct dram *d) {
     return d->t.row_bytes < DRAM_QUANTUM_BYTES ? d->t.row_bytes : DRAM_QUANTUM_BYTES;
 }

@@ -37,7 +37,8 @@ struct dram_piece {
 };
 
 struct dram_quantum {
-    uint64_t arrive_ps; ///< when the client sends it, may lie ahead of now; inside, arrival at the controller
+    uint64_t arrive_ps; ///< when the client sends it, may lie ahead of now; inside, arrival at the
+                        ///< controller
     struct dram_piece at;
     uint8_t client; ///< 0 .. DRAM_CLIENTS - 1
     bool write;
@@ -97,6 +98,9 @@ const struct dram_stats *dram_statistics(const struct dram *d);
 
 /// Channels of the model (1 for fast and ideal).
 int dram_channels(const struct dram *d);
+
+/// A client's answers to quanta that are not decided yet come at least this long after now.
+uint64_t dram_certain_ps(const struct dram *d);
 
 /// Largest quantum worth cutting: DRAM_QUANTUM_BYTES, less when a row is shorter.
 uint32_t dram_quantum_bytes(const struct dram *d);

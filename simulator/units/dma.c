@@ -26,21 +26,27 @@ bool units_dma_init(struct units_dma *x, struct units_machine *m, int index) {
     x->m = m;
     x->index = index;
     x->window = (uint64_t)(m->hw.dma_outstanding * m->hw.dma_burst_bytes);
-    uint64_t quantum = x->window / 4;
-    if (quantum < (uint64_t)m->hw.dma_burst_bytes) quantum = (uint64_t)m->hw.dma_burst_bytes;
+    // Small enough that the window spreads over all channels, and over a few quanta where there are
+    // few.
+    const uint64_t channels = (uint64_t)dram_channels(m->dram),
+                   burst = (uint64_t)m->hw.dma_burst_bytes;
+    uint64_t quantum = x->window / (channels > 4 ? channels : 4) / burst * burst;
+    if (quantum < burst) quantum = burst;
     const int pieces = dram_channels(m->dram) * 4 < 64 ? 64 : dram_channels(m->dram) * 4;
     uint32_t ring = 16;
     while (ring < (uint64_t)m->hw.dma_outstanding + 2)
         ring *= 2;
-    x->release_mask = ring - 1;
+    x->ring_mask = ring - 1;
     x->release = base_alloc_array(ring, sizeof *x->release);
-    return x->release &&
+    x->answer = base_alloc_array(ring, sizeof *x->answer);
+    return x->release && x->answer &&
            dram_cut_init(&x->cut, m->dram, pieces,
                          (uint32_t)(quantum < DRAM_QUANTUM_BYTES ? quantum : DRAM_QUANTUM_BYTES));
 }
 
 void units_dma_deinit(struct units_dma *x) {
     base_free(x->release);
+    base_free(x->answer);
     dram_cut_deinit(&x->cut);
 }
 
@@ -48,7 +54,8 @@ void units_dma_reset(struct units_dma *x) {
     x->next_ps = DRAM_NEVER;
     x->issuing = x->writing = x->answer_wait = false;
     x->issue = x->link = x->inflight = 0;
-    x->undecided = x->release_head = x->release_tail = x->flight_head = x->flight_tail = 0;
+    x->undecided = x->release_head = x->release_tail = x->answer_head = x->answer_tail =
+        x->flight_head = x->flight_tail = 0;
     x->front = x->e.cls;
     x->front_engine = -1;
     x->demand = 0;
@@ -74,17 +81,39 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-// The link moves data in [start, end); before that the engine waited for memory.
-static void moved(struct units_dma *x, uint64_t start, uint64_t end, const struct dram_reply *r) {
+// Counts the cycles up to `until` in which the link had nothing: the start costs of instructions
+// are work, the rest is waiting for memory, for what the answer says.
+static void memory_wait(struct units_dma *x, uint64_t until, const struct units_answer *a) {
     struct units_engine *e = &x->e;
-    if (start > e->counted && r) {
-        const uint64_t refresh = r->refresh_ps ? units_cycle(x->m, r->refresh_ps) : 0;
-        const uint64_t conflict = r->conflict_ps ? units_cycle(x->m, r->conflict_ps) : 0;
-        units_count(e, least(start, e->counted + refresh), TRACE_REFRESH);
-        units_count(e, least(start, e->counted + conflict), TRACE_DRAM_CONFLICT);
-        units_count(e, start, TRACE_WAIT_DRAM);
+    uint64_t refresh = a->refresh_ps ? units_cycle(x->m, a->refresh_ps) : 0;
+    uint64_t conflict = a->conflict_ps ? units_cycle(x->m, a->conflict_ps) : 0;
+    while (e->counted < until) {
+        while (x->setup_head != x->setup_tail &&
+               x->setup[x->setup_head % UNITS_FLIGHTS].to <= e->counted)
+            x->setup_head++;
+        uint64_t end = until;
+        if (x->setup_head != x->setup_tail) {
+            const struct units_span *s = &x->setup[x->setup_head % UNITS_FLIGHTS];
+            if (s->from <= e->counted) {
+                units_count(e, least(until, s->to), TRACE_BUSY_PARTIAL);
+                continue;
+            }
+            end = least(until, s->from);
+        }
+        const uint64_t from = e->counted;
+        units_count(e, least(end, from + refresh), TRACE_REFRESH);
+        refresh -= least(refresh, e->counted - from);
+        const uint64_t then = e->counted;
+        units_count(e, least(end, then + conflict), TRACE_DRAM_CONFLICT);
+        conflict -= least(conflict, e->counted - then);
+        units_count(e, end, TRACE_WAIT_DRAM);
     }
-    units_count(e, end, TRACE_BUSY);
+}
+
+// The link moves data in [start, end).
+static void moved(struct units_dma *x, uint64_t start, uint64_t end, const struct units_answer *a) {
+    if (a) memory_wait(x, start, a);
+    units_count(&x->e, end, TRACE_BUSY);
 }
 
 // ---- completion
@@ -131,13 +160,12 @@ static void complete(struct units_dma *x) {
         hold_banks(x, 0);
         if (!x->issuing && x->e.head == x->e.tail) units_settled(m, &x->e);
     }
-    if (x->answer_wait && m->memory_ps < x->next_ps) x->next_ps = m->memory_ps;
 }
 
 static void release_at(struct units_dma *x, uint64_t cycle, uint32_t bytes) {
-    struct units_release *last = &x->release[(x->release_tail - 1) & x->release_mask];
+    struct units_release *last = &x->release[(x->release_tail - 1) & x->ring_mask];
     if (x->release_head != x->release_tail && last->cycle > cycle) cycle = last->cycle;
-    x->release[x->release_tail++ & x->release_mask] = (struct units_release){cycle, bytes};
+    x->release[x->release_tail++ & x->ring_mask] = (struct units_release){cycle, bytes};
 }
 
 static uint64_t link_cycles(const struct units_dma *x, const struct units_transfer *t,
@@ -147,30 +175,52 @@ static uint64_t link_cycles(const struct units_dma *x, const struct units_transf
     return n ? n : 1;
 }
 
+// Keeps the answers of one engine in order of time; the link takes them in that order.
 void units_dma_answer(struct units_dma *x, const struct dram_quantum *q,
                       const struct dram_reply *r) {
-    struct units_machine *m = x->m;
-    struct units_flight *f = flight(x, q->cookie);
-    const uint64_t answered = units_cycle(m, r->done_ps);
-    if (q->write) {
+    if (q->write) { // from inside submit: the issuer goes on
+        struct units_flight *f = flight(x, q->cookie);
+        const uint64_t answered = units_cycle(x->m, r->done_ps);
         release_at(x, answered, q->at.bytes);
         f->last_end = max64(f->last_end, answered);
         f->pending--;
-        return; // from inside submit: the issuer goes on
+        return;
     }
-    const struct units_transfer *t = &m->p->transfer[m->p->rec[f->seq].extra];
-    const uint64_t start = max64(answered, x->link), end = start + link_cycles(x, t, q->at.bytes);
-    moved(x, start, end, r);
-    x->link = end;
-    release_at(x, end, q->at.bytes);
-    f->last_end = f->read_end = max64(f->last_end, end);
-    f->pending--;
-    if (--x->undecided == 0) {
-        x->e.cls = x->front;
-        x->e.wait_engine = x->front_engine;
+    uint32_t i = x->answer_tail++;
+    for (; i != x->answer_head && x->answer[(i - 1) & x->ring_mask].done_ps > r->done_ps; i--)
+        x->answer[i & x->ring_mask] = x->answer[(i - 1) & x->ring_mask];
+    x->answer[i & x->ring_mask] =
+        (struct units_answer){r->done_ps, (uint32_t)r->refresh_ps, (uint32_t)r->conflict_ps,
+                              q->at.bytes, q->cookie};
+    if (r->done_ps < x->next_ps) x->next_ps = r->done_ps;
+}
+
+// The link takes the answers that no later decision can come before.
+static void take_answers(struct units_dma *x) {
+    struct units_machine *m = x->m;
+    const uint64_t certain = m->memory_ps + m->certain_ps;
+    while (x->answer_head != x->answer_tail) {
+        const struct units_answer *a = &x->answer[x->answer_head & x->ring_mask];
+        if (a->done_ps > certain) {
+            if (a->done_ps < x->next_ps) x->next_ps = a->done_ps;
+            return;
+        }
+        x->answer_head++;
+        struct units_flight *f = flight(x, a->flight);
+        const struct units_transfer *t = &m->p->transfer[m->p->rec[f->seq].extra];
+        const uint64_t start = max64(units_cycle(m, a->done_ps), x->link);
+        const uint64_t end = start + link_cycles(x, t, a->bytes);
+        moved(x, start, end, a);
+        x->link = end;
+        release_at(x, end, a->bytes);
+        f->last_end = f->read_end = max64(f->last_end, end);
+        f->pending--;
+        if (--x->undecided == 0) {
+            x->e.cls = x->front;
+            x->e.wait_engine = x->front_engine;
+        }
+        if (f->issued && !f->pending) complete(x);
     }
-    if (x->answer_wait && m->memory_ps < x->next_ps) x->next_ps = m->memory_ps;
-    if (f->issued && !f->pending) complete(x);
 }
 
 void units_dma_room(struct units_dma *x, uint64_t cycle) {
@@ -228,6 +278,8 @@ static void launch(struct units_dma *x, const struct units_rec *r, uint64_t ente
     }
     const struct units_transfer *t = x->transfer = &m->p->transfer[r->extra];
     x->issue = cycle + (uint64_t)m->hw.dma_start;
+    if (x->setup_tail - x->setup_head == UNITS_FLIGHTS) x->setup_head++;
+    x->setup[x->setup_tail++ % UNITS_FLIGHTS] = (struct units_span){cycle, x->issue};
     if (t->gather && t->nrow)
         units_runs_gather(&x->src, &t->src, &m->p->row[t->first_row], t->nrow);
     else
@@ -356,11 +408,11 @@ static int next_piece(struct units_dma *x) {
 static bool window(struct units_dma *x, uint32_t bytes) {
     for (;;) {
         while (x->release_head != x->release_tail &&
-               x->release[x->release_head & x->release_mask].cycle <= x->issue)
-            x->inflight -= x->release[x->release_head++ & x->release_mask].bytes;
+               x->release[x->release_head & x->ring_mask].cycle <= x->issue)
+            x->inflight -= x->release[x->release_head++ & x->ring_mask].bytes;
         if (x->inflight == 0 || x->inflight + bytes <= x->window) return true;
         if (x->release_head == x->release_tail) return false;
-        x->issue = max64(x->issue, x->release[x->release_head & x->release_mask].cycle);
+        x->issue = max64(x->issue, x->release[x->release_head & x->ring_mask].cycle);
     }
 }
 
@@ -379,6 +431,7 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
     const int ready = next_piece(x);
     if (ready == 0) issued(x);
     if (ready <= 0) return ready == 0;
+    if (x->issue > cycle && !m->ahead) return asleep(x, x->issue);
     const struct dram_piece *p = &x->cut.piece[x->piece];
     if (!window(x, p->bytes)) {
         x->answer_wait = true;
@@ -426,6 +479,7 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
 void units_dma_step(struct units_dma *x, uint64_t cycle) {
     x->next_ps = DRAM_NEVER;
     while (!x->m->over) {
+        take_answers(x);
         if (x->issuing) {
             // Pieces may go out ahead of time, but not before the start cost is over: others'
             // signals count.

@@ -183,6 +183,9 @@ static bool build(struct units_machine *m) {
     m->dram = dram_new(&m->hw, units_memory_done, units_memory_room, m);
     if (!m->list || !m->dispatched || !m->tag || !m->kernel || !m->dram) return false;
 
+    m->certain_ps = dram_certain_ps(m->dram);
+    // One bucket for all serves in order of asking, so nobody may ask early.
+    m->ahead = m->hw.dram_fidelity == HW_DETAILED || m->hw.dram_standard == HW_IDEAL;
     const uint64_t kib = dram_ps_per_kib(m->dram),
                    links = (uint64_t)(m->ndma * m->hw.dma_width_bytes);
     const uint64_t duty = kib ? units_ps(m, 1024) * BANKS_ONE / (kib * links) : BANKS_ONE;

@@ -99,6 +99,13 @@ struct units_release {
     uint64_t cycle;
     uint32_t bytes;
 };
+struct units_span {
+    uint64_t from, to;
+};
+struct units_answer { // that the link has not taken yet
+    uint64_t done_ps;
+    uint32_t refresh_ps, conflict_ps, bytes, flight;
+};
 struct units_runs { // position in a walk
     const struct units_walk *walk;
     const int64_t *row; // gather
@@ -124,9 +131,12 @@ struct units_dma {
     uint64_t inflight, window;
     uint32_t undecided;            // pieces without an answer
     struct units_release *release; // ring
-    uint32_t release_head, release_tail, release_mask;
+    struct units_answer *answer;   // ring, by done_ps
+    uint32_t release_head, release_tail, answer_head, answer_tail, ring_mask;
     struct units_flight flight[UNITS_FLIGHTS];
     uint32_t flight_head, flight_tail;
+    struct units_span setup[UNITS_FLIGHTS]; // start costs that are not counted yet, a ring
+    uint32_t setup_head, setup_tail;
     enum trace_class front; // class once nothing is undecided
     int front_engine;
     uint32_t demand; // what it holds of the SPM banks
@@ -176,6 +186,8 @@ struct units_machine {
     uint32_t *list;       // record numbers by engine
     uint64_t *dispatched; // rings
     uint64_t memory_ps;   // time of the memory side
+    uint64_t certain_ps;  // dram_certain_ps
+    bool ahead;           // DMA pieces may go out ahead of time
     uint64_t limit_ps;    // until then it runs on its own
     bool in_memory, over;
     enum units_end end;
