@@ -28,7 +28,8 @@ npu_status page_types(const char *source, struct str *out) {
     str_puts(out, "\n## Chain operations\n\n`acc` is the running value, `a` and `b` the "
                   "stage's operands. Special functions have their own lanes; a chain "
                   "holds one at most.\n\n"
-                  "| code | name | operands | unit | types | result |\n|---|---|---|---|---|---|\n");
+                  "| code | name | operands | unit | types | result |\n"
+                  "|---|---|---|---|---|---|\n");
 #define ISA_VOP(N, text, code, operands, kind, types, doc) \
     str_printf(out, "| %d | `%s` | %d | %s | %s | ", code, text, operands, \
                #kind[0] == 'S' ? "special" : "ALU", \
