@@ -52,6 +52,8 @@ def check_links(page):
             elif anchor and full.endswith(".md") and anchor not in anchors(full):
                 yield n, f"link to {target}: no such heading"
         for path in re.findall(r"`((?:%s)/[\w./-]+)`" % "|".join(TREES), line):
+            if "..." in path:
+                continue
             if not os.path.exists(os.path.join(ROOT, path)) and not path.startswith(GENERATED):
                 yield n, f"`{path}`: no such file"
 
