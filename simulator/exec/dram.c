@@ -169,3 +169,10 @@ npu_status exec_dram_discard(struct exec_dram *d, int64_t address, int64_t bytes
     bits_clear(&r->written, address - r->lo, address - r->lo + bytes);
     return NULL;
 }
+
+int64_t exec_dram_first_unwritten(const struct exec_dram *d, int64_t lo, int64_t hi) {
+    struct exec_dram_at at;
+    if (lo < 0 || lo >= hi || !exec_dram_find(d, lo, hi, &at) || !at.written) return -1;
+    int64_t byte = bits_first_clear(at.written, at.offset, at.offset + (hi - lo));
+    return byte < 0 ? -1 : byte - at.offset + lo;
+}

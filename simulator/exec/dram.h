@@ -60,6 +60,9 @@ NPU_MUST_USE npu_status exec_dram_write(struct exec_dram *d, int64_t address, st
 NPU_MUST_USE npu_status exec_dram_read(const struct exec_dram *d, int64_t address, void *out,
                                        int64_t bytes);
 
+// First byte of [lo, hi) that nobody wrote, -1: none, or not in one range.
+int64_t exec_dram_first_unwritten(const struct exec_dram *d, int64_t lo, int64_t hi);
+
 // Makes bytes unwritten and zero; mapped constants inside stay.
 NPU_MUST_USE npu_status exec_dram_discard(struct exec_dram *d, int64_t address, int64_t bytes);
 

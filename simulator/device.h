@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The simulated device from the inside: what npusim asks beyond the runtime's table. The device
+// itself is opened through npu_device_open(npu_simulator_ops(), ...).
+#ifndef SIMULATOR_DEVICE_H
+#define SIMULATOR_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "isa/hw.h"
+#include "runtime/base/status.h"
+#include "simulator/trace/trace.h"
+
+struct npu_device;
+struct sim_device;
+
+/// Everything that ran since sim_device_begin, added up: one job, or the launches of an eager run
+/// one after the other. Counters are as in struct trace_run.
+struct sim_totals {
+    uint64_t jobs, cycles, instructions;
+    struct trace_engine engine[ISA_ENGINES]; // those that the machine has
+    size_t nengine;
+    struct trace_tag *tag; // owned by the device, in order of first appearance
+    size_t ntag, tag_cap;
+    struct trace_dram dram;
+    int64_t spm_peak_bytes;
+    double exec_seconds, run_seconds; // host time of functional passes, and of timing run loops
+};
+
+/// The simulated device behind a runtime device; NULL when that is another kind.
+struct sim_device *sim_device_of(const struct npu_device *device);
+
+/// Starts counting anew. Events of the jobs to come go to `log`, times counted from here; NULL:
+/// nowhere. Lent.
+void sim_device_begin(struct sim_device *d, struct trace_log *log);
+
+/// What ran since then. Lives until the next begin.
+const struct sim_totals *sim_device_totals(const struct sim_device *d);
+
+const struct hw *sim_device_hw(const struct sim_device *d);
+
+/// Times the one job since sim_device_begin once more without computing it again: *seconds is the
+/// host time of the run loop, *cycles its length. USAGE when there was not exactly one.
+NPU_MUST_USE npu_status sim_device_repeat(struct sim_device *d, uint64_t *cycles, double *seconds);
+
+#endif

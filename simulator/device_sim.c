@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runtime's device table over the simulated machine. A submission becomes a descriptor in a
+// ring in (simulated) host memory; the same firmware files that run on the device's management core
+// take it from there, program the registers and start the job; the machine runs it; the firmware
+// writes the completion record. Everything happens inside submit: the caller's thread plays host,
+// management core and machine in turn, so a run is the same every time.
+#include <inttypes.h>
+#include <string.h>
+
+#include "firmware/port_host.h"
+#include "runtime/api.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/hw_yaml.h"
+#include "runtime/include/npu/simulator.h"
+#include "simulator/core/core.h"
+#include "simulator/device.h"
+
+enum {
+    RING_SLOTS = 16,
+    HOST_RING = 0x1000, // host addresses of the two rings
+    HOST_DONE = HOST_RING + (RING_SLOTS * RING_DESC_BYTES + 63) / 64 * 64,
+    HOST_END = HOST_DONE + RING_SLOTS * RING_DONE_BYTES,
+    DRAM_ALIGNMENT = 64,
+};
+
+// A submission from `submit` to `wait`.
+struct sim_job {
+    uint64_t ticket;
+    const struct npu_program_image *image;
+    npu_status fault; // owned: how the machine ended it, NULL: it halted
+    struct ring_done done;
+};
+
+struct sim_device {
+    struct hw hw;
+    bool values;
+    struct core *core;
+    struct exec_dram dram;
+    struct npu_ranges ranges;
+    struct fw_host port;
+    struct fw fw;
+    uint8_t host[HOST_END - HOST_RING]; // host memory that the device reaches
+    uint32_t tail;
+    struct sim_job *jobs; // owned: submitted and not yet waited for
+    size_t njobs, jobs_cap;
+    struct sim_job *current; // whose job the firmware has started or will start
+    struct fw_host_job started;
+    bool pending; // it has started
+    uint64_t clock, last_ticket;
+    struct trace_log *log;
+    uint64_t log_offset;
+    struct sim_totals totals;
+    uint64_t all_jobs, all_instructions, all_read_bytes, all_write_bytes;
+};
+
+// ---- totals ------------------------------------------------------------------------------------
+
+static npu_status no_memory(void) {
+    return npu_fail(NO_MEMORY, "the simulated device: out of memory");
+}
+
+static void log_event(void *ctx, const struct trace_event *e) {
+    struct sim_device *d = ctx;
+    struct trace_event moved = *e;
+    const uint64_t by = d->log_offset;
+    moved.dispatched += by;
+    moved.ready += by;
+    moved.start += by;
+    moved.read += by;
+    moved.issued += by;
+    moved.done += by;
+    moved.cause_cycle += by;
+    trace_log_add(d->log, &moved);
+}
+
+static void add_engine(struct sim_totals *t, const struct trace_engine *e) {
+    size_t i = 0;
+    while (i < t->nengine && t->engine[i].engine != e->engine)
+        i++;
+    if (i == t->nengine) t->engine[t->nengine++] = (struct trace_engine){.engine = e->engine};
+    for (int c = 0; c < TRACE_CLASSES; c++)
+        t->engine[i].cycles[c] += e->cycles[c];
+    for (int w = 0; w < ISA_ENGINES; w++)
+        t->engine[i].wait_for[w] += e->wait_for[w];
+    t->engine[i].instructions += e->instructions;
+}
+
+// Adds a tag's counters; launches of an eager run mostly bring tags of their own, so the newest are
+// looked at first.
+static bool add_tag(struct sim_totals *t, const struct trace_tag *from, size_t known,
+                    uint64_t offset) {
+    struct trace_tag moved = *from;
+    moved.first += offset;
+    moved.last += offset;
+    moved.start += offset;
+    moved.end += offset;
+    for (size_t i = known; i-- > 0;) {
+        struct trace_tag *to = &t->tag[i];
+        if (to->tag != from->tag) continue;
+        const bool had_work = to->start != to->end, has_work = from->start != from->end;
+        if (moved.last > to->last) to->last = moved.last;
+        if (has_work) {
+            if (!had_work) to->start = moved.start;
+            to->end = moved.end;
+        }
+        to->macs += from->macs;
+        to->elems += from->elems;
+        to->mxu_cycles += from->mxu_cycles;
+        to->vec_cycles += from->vec_cycles;
+        to->dma_cycles += from->dma_cycles;
+        to->dram_read += from->dram_read;
+        to->dram_write += from->dram_write;
+        to->spm_bytes += from->spm_bytes;
+        to->instructions += from->instructions;
+        return true;
+    }
+    if (t->ntag == t->tag_cap) {
+        size_t cap = t->tag_cap ? t->tag_cap * 2 : 256;
+        struct trace_tag *grown = base_realloc(t->tag, cap * sizeof *grown);
+        if (!grown) return false;
+        t->tag = grown;
+        t->tag_cap = cap;
+    }
+    t->tag[t->ntag++] = moved;
+    return true;
+}
+
+static void add_dram(struct trace_dram *t, const struct trace_dram *d) {
+    t->read_bytes += d->read_bytes;
+    t->write_bytes += d->write_bytes;
+    t->fetch_bytes += d->fetch_bytes;
+    t->row_hits += d->row_hits;
+    t->row_misses += d->row_misses;
+    t->row_conflicts += d->row_conflicts;
+    t->refreshes += d->refreshes;
+    t->refresh_ps += d->refresh_ps;
+    t->bus_ps += d->bus_ps;
+    t->channels = d->channels;
+}
+
+static bool add_result(struct sim_device *d, const struct core_result *r) {
+    struct sim_totals *t = &d->totals;
+    const uint64_t offset = t->cycles;
+    const size_t known = t->ntag;
+    for (size_t i = 0; i < r->timing.nengine; i++)
+        add_engine(t, &r->timing.engine[i]);
+    for (size_t i = 0; i < r->timing.ntag; i++)
+        if (!add_tag(t, &r->timing.tag[i], known, offset)) return false;
+    add_dram(&t->dram, &r->timing.dram);
+    if (r->exec.spm_peak_bytes > t->spm_peak_bytes) t->spm_peak_bytes = r->exec.spm_peak_bytes;
+    t->jobs++;
+    t->cycles += r->timing.cycles;
+    t->instructions += r->timing.instructions;
+    t->exec_seconds += r->exec_seconds;
+    t->run_seconds += r->run_seconds;
+    d->all_jobs++;
+    d->all_instructions += r->timing.instructions;
+    d->all_read_bytes += r->timing.dram.read_bytes;
+    d->all_write_bytes += r->timing.dram.write_bytes;
+    return true;
+}
+
+// ---- the machine's side ------------------------------------------------------------------------
+
+// Cycles per engine into the register block.
+static void set_engine_registers(struct sim_device *d, const struct units_result *r) {
+    for (size_t i = 0; i < r->nengine; i++) {
+        const struct trace_engine *e = &r->engine[i];
+        uint64_t busy = 0, wait = 0, stall = 0;
+        for (int c = 0; c < TRACE_CLASSES; c++) {
+            if (c == TRACE_BUSY || c == TRACE_BUSY_PARTIAL)
+                busy += e->cycles[c];
+            else if (c == TRACE_WAIT_SEMAPHORE || c == TRACE_WAIT_DMA)
+                wait += e->cycles[c];
+            else
+                stall += e->cycles[c];
+        }
+        fw_host_set_engine(&d->port, (uint32_t)e->engine, e->instructions, busy, wait, stall);
+    }
+}
+
+// Runs the job that the registers describe, to its end.
+static void run_job(struct sim_device *d) {
+    const struct fw_host_job *s = &d->started;
+    struct sim_job *job = d->current;
+    struct core_result r = {0};
+    struct exec_dram_at code;
+    d->pending = false;
+    const int64_t code_lo = (int64_t)s->code_base,
+                  code_bytes = (int64_t)s->code_size * ISA_GRANULE_BYTES;
+    if (!exec_dram_find(&d->dram, code_lo, code_lo + code_bytes, &code)) {
+        job->fault =
+            npu_fail(BAD_INPUT,
+                     "code of %" PRId64 " bytes at device address 0x%" PRIx64 ": not in memory",
+                     code_bytes, s->code_base);
+        fw_host_job_fault(&d->port, d->clock, d->clock, 0, s->entry, ISA_ENGINE_CP, 0);
+        return;
+    }
+    struct core_job run = {
+        .exec = {.code = {code.const_bytes, (size_t)code_bytes},
+                 .entry_bytes = (uint64_t)s->entry * ISA_GRANULE_BYTES,
+                 .dram = &d->dram,
+                 .dram_base = (int64_t)s->dram_base,
+                 .dram_bytes = (int64_t)s->dram_bytes,
+                 .values = d->values},
+        .code_address = s->code_base - s->dram_base,
+        .image = job->image,
+        .events = d->log ? log_event : NULL,
+        .events_ctx = d,
+    };
+    for (int i = 0; i < EXEC_DOORBELLS; i++)
+        run.exec.doorbell[i] = (int64_t)s->doorbell[i];
+    d->log_offset = d->totals.cycles;
+    job->fault = core_run(d->core, &run, &r);
+    const uint64_t start = d->clock;
+    d->clock += r.timing.cycles;
+    if (r.timing.nengine && !add_result(d, &r))
+        job->fault = npu_status_join(job->fault, no_memory());
+    set_engine_registers(d, &r.timing);
+    if (r.exec.irq_status) fw_host_program_irq(&d->port);
+    if (!job->fault)
+        fw_host_job_done(&d->port, start, d->clock);
+    else if (r.fault)
+        fw_host_job_fault(&d->port, start, d->clock, (uint32_t)r.fault->kind,
+                          r.fault->at.pc_granule, (uint32_t)r.fault->at.engine, r.fault->at.tag);
+    else
+        fw_host_job_fault(&d->port, start, d->clock, 0, s->entry, ISA_ENGINE_CP, 0);
+}
+
+static void owner_start(void *ctx, const struct fw_host_job *job) {
+    struct sim_device *d = ctx;
+    d->started = *job;
+    d->pending = true;
+}
+
+static void owner_reset(void *ctx) {
+    struct sim_device *d = ctx;
+    d->pending = false;
+}
+
+static bool host_range(uint64_t address, uint64_t bytes) {
+    return address >= HOST_RING && address <= HOST_END && bytes <= HOST_END - address;
+}
+
+static bool owner_read(void *ctx, uint64_t address, void *out, uint32_t bytes) {
+    const struct sim_device *d = ctx;
+    if (!host_range(address, bytes)) return false;
+    memcpy(out, d->host + (address - HOST_RING), bytes);
+    return true;
+}
+
+static bool owner_write(void *ctx, uint64_t address, const void *bytes, uint32_t size) {
+    struct sim_device *d = ctx;
+    if (!host_range(address, size)) return false;
+    memcpy(d->host + (address - HOST_RING), bytes, size);
+    return true;
+}
+
+static uint64_t owner_cycles(void *ctx) {
+    const struct sim_device *d = ctx;
+    return d->clock;
+}
+
+static void owner_wait(void *ctx) {
+    (void)ctx;
+}
+
+// Lets the firmware and the machine run until both rest.
+static void pump(struct sim_device *d) {
+    for (;;) {
+        const bool idle = fw_step(&d->fw);
+        if (d->pending)
+            run_job(d);
+        else if (idle)
+            return;
+    }
+}
+
+// ---- the runtime's table -----------------------------------------------------------------------
+
+static void device_close(void *device) {
+    struct sim_device *d = device;
+    if (!d) return;
+    for (size_t i = 0; i < d->njobs; i++)
+        npu_status_free(d->jobs[i].fault);
+    core_free(d->core);
+    exec_dram_deinit(&d->dram);
+    npu_ranges_deinit(&d->ranges);
+    base_free(d->jobs);
+    base_free(d->totals.tag);
+    base_free(d);
+}
+
+static void start_firmware(struct sim_device *d) {
+    const struct fw_host_owner owner = {.context = d,
+                                        .read = owner_read,
+                                        .write = owner_write,
+                                        .cycles = owner_cycles,
+                                        .start = owner_start,
+                                        .reset = owner_reset,
+                                        .wait = owner_wait};
+    fw_host_init(&d->port, &owner);
+    fw_init(&d->fw, &d->port.port);
+    fw_host_write(&d->port, MMIO_RING_BASE_LO, HOST_RING);
+    fw_host_write(&d->port, MMIO_RING_SIZE, RING_SLOTS);
+    fw_host_write(&d->port, MMIO_COMPLETION_BASE_LO, HOST_DONE);
+    fw_host_write(&d->port, MMIO_RING_CONTROL, MMIO_RING_CONTROL_ENABLE);
+    pump(d);
+}
+
+static npu_status device_open(const void *config, void **device) {
+    const struct npu_simulator_config *c = config;
+    struct hw hw;
+    if (c && c->machine)
+        NPU_TRY(hw_parse(c->machine, strlen(c->machine), "machine", &hw));
+    else
+        NPU_TRY(hw_load("server", &hw));
+    struct sim_device *d = base_alloc(sizeof *d);
+    if (!d) return no_memory();
+    d->hw = hw;
+    d->values = !(c && c->no_data);
+    exec_dram_init(&d->dram);
+    npu_ranges_init(&d->ranges, (uint64_t)hw.dram_bytes);
+    npu_status st = core_new(&hw, &d->core);
+    if (st) {
+        device_close(d);
+        return st;
+    }
+    start_firmware(d);
+    *device = d;
+    return NULL;
+}
+
+static void device_describe(void *device, struct hw *out) {
+    *out = ((struct sim_device *)device)->hw;
+}
+
+static npu_status device_alloc(void *device, uint64_t bytes, uint64_t alignment,
+                               uint64_t *address) {
+    struct sim_device *d = device;
+    if (alignment < DRAM_ALIGNMENT) alignment = DRAM_ALIGNMENT;
+    if (bytes == 0) bytes = 1;
+    NPU_TRY(npu_ranges_alloc(&d->ranges, bytes, alignment, address));
+    npu_status st = exec_dram_add(&d->dram, (int64_t)*address, (int64_t)bytes);
+    if (st) npu_ranges_release(&d->ranges, *address);
+    return st;
+}
+
+static void device_release(void *device, uint64_t address) {
+    struct sim_device *d = device;
+    npu_ranges_release(&d->ranges, address);
+    exec_dram_remove(&d->dram, (int64_t)address);
+}
+
+static npu_status device_write(void *device, uint64_t address, struct span bytes) {
+    return exec_dram_write(&((struct sim_device *)device)->dram, (int64_t)address, bytes);
+}
+
+static npu_status device_map_const(void *device, uint64_t address, struct span bytes) {
+    return exec_dram_map(&((struct sim_device *)device)->dram, (int64_t)address, bytes);
+}
+
+static npu_status device_discard(void *device, uint64_t address, uint64_t bytes) {
+    return exec_dram_discard(&((struct sim_device *)device)->dram, (int64_t)address,
+                             (int64_t)bytes);
+}
+
+// The host reading what no one wrote is the program's fault: an output that it left out.
+static npu_status device_read(void *device, uint64_t address, void *out, size_t bytes) {
+    const struct sim_device *d = device;
+    const int64_t lo = (int64_t)address,
+                  hole = exec_dram_first_unwritten(&d->dram, lo, lo + (int64_t)bytes);
+    NPU_TRY(exec_dram_read(&d->dram, lo, out, (int64_t)bytes));
+    if (hole < 0) return NULL;
+    return npu_fail(FAULT,
+                    "unwritten-read: the host reads byte %" PRId64
+                    " of %zu at device address 0x%" PRIx64 ", which the program has not written",
+                    hole - lo, bytes, address);
+}
+
+static npu_status device_submit(void *device, const struct npu_submission *s, uint64_t *ticket) {
+    struct sim_device *d = device;
+    if (d->njobs == d->jobs_cap) {
+        size_t cap = d->jobs_cap ? d->jobs_cap * 2 : 16;
+        struct sim_job *grown = base_realloc(d->jobs, cap * sizeof *grown);
+        if (!grown) return no_memory();
+        d->jobs = grown;
+        d->jobs_cap = cap;
+    }
+    struct sim_job *job = d->current = &d->jobs[d->njobs++];
+    *job = (struct sim_job){.ticket = ++d->last_ticket, .image = s->image};
+    struct ring_desc desc = {.version = RING_DESC_VERSION,
+                             .size = RING_DESC_BYTES,
+                             .cookie = job->ticket,
+                             .dram_base = s->dram_base,
+                             .dram_bytes = s->dram_bytes,
+                             .code_base = s->code_base,
+                             .code_bytes = s->code_bytes,
+                             .code_offset = s->code_offset};
+    memcpy(desc.doorbell, s->doorbell, sizeof desc.doorbell);
+    const uint32_t slot = d->tail % RING_SLOTS;
+    ring_desc_encode(&desc, d->host + (size_t)slot * RING_DESC_BYTES);
+    fw_host_write(&d->port, MMIO_RING_TAIL, ++d->tail);
+    pump(d);
+    ring_done_decode(d->host + (HOST_DONE - HOST_RING) + (size_t)slot * RING_DONE_BYTES,
+                     &job->done);
+    *ticket = job->ticket;
+    return NULL;
+}
+
+static npu_status device_wait(void *device, uint64_t ticket, struct npu_completion *out) {
+    struct sim_device *d = device;
+    size_t i = 0;
+    while (i < d->njobs && d->jobs[i].ticket != ticket)
+        i++;
+    if (i == d->njobs) return npu_fail(USAGE, "no submission has ticket %" PRIu64, ticket);
+    const struct sim_job job = d->jobs[i];
+    memmove(d->jobs + i, d->jobs + i + 1, (--d->njobs - i) * sizeof *d->jobs);
+    *out = (struct npu_completion){job.ticket, job.done.start_cycle, job.done.end_cycle};
+    if (job.fault) return job.fault;
+    if (job.done.cookie != ticket || job.done.sequence == 0)
+        return npu_fail(IO, "the device wrote no completion record (ring error %u)",
+                        (unsigned)fw_host_read(&d->port, MMIO_RING_ERROR));
+    if (job.done.status != RING_STATUS_DONE)
+        return npu_fail(BAD_INPUT, "the device refused the job: %s (descriptor byte %u)",
+                        ring_status_meaning((uint32_t)job.done.status), (unsigned)job.done.detail);
+    return NULL;
+}
+
+static npu_status device_mmio_read(void *device, uint32_t offset, uint32_t *value) {
+    *value = fw_host_read(&((struct sim_device *)device)->port, offset);
+    return NULL;
+}
+
+static npu_status device_mmio_write(void *device, uint32_t offset, uint32_t value) {
+    struct sim_device *d = device;
+    fw_host_write(&d->port, offset, value);
+    pump(d);
+    return NULL;
+}
+
+static size_t device_counters(void *device, struct npu_device_counter *out, size_t capacity) {
+    const struct sim_device *d = device;
+    const struct npu_device_counter all[] = {
+        {"cycles", d->clock},
+        {"jobs", d->all_jobs},
+        {"instructions", d->all_instructions},
+        {"dram.read_bytes", d->all_read_bytes},
+        {"dram.write_bytes", d->all_write_bytes},
+    };
+    const size_t count = sizeof all / sizeof *all;
+    for (size_t i = 0; i < count && i < capacity; i++)
+        out[i] = all[i];
+    return count;
+}
+
+const struct npu_device_ops *npu_simulator_ops(void) {
+    static const struct npu_device_ops ops = {
+        .version = NPU_DEVICE_OPS_VERSION,
+        .name = "simulator",
+        .open = device_open,
+        .close = device_close,
+        .describe = device_describe,
+        .alloc = device_alloc,
+        .release = device_release,
+        .write = device_write,
+        .map_const = device_map_const,
+        .discard = device_discard,
+        .read = device_read,
+        .submit = device_submit,
+        .wait = device_wait,
+        .mmio_read = device_mmio_read,
+        .mmio_write = device_mmio_write,
+        .read_counters = device_counters,
+    };
+    return &ops;
+}
+
+// ---- for npusim --------------------------------------------------------------------------------
+
+struct sim_device *sim_device_of(const struct npu_device *device) {
+    return device->ops == npu_simulator_ops() ? device->handle : NULL;
+}
+
+void sim_device_begin(struct sim_device *d, struct trace_log *log) {
+    struct trace_tag *tag = d->totals.tag;
+    const size_t cap = d->totals.tag_cap;
+    d->totals = (struct sim_totals){.tag = tag, .tag_cap = cap};
+    d->log = log;
+}
+
+const struct sim_totals *sim_device_totals(const struct sim_device *d) {
+    return &d->totals;
+}
+const struct hw *sim_device_hw(const struct sim_device *d) {
+    return &d->hw;
+}
+
+npu_status sim_device_repeat(struct sim_device *d, uint64_t *cycles, double *seconds) {
+    struct core_result r;
+    if (d->totals.jobs != 1)
+        return npu_fail(USAGE, "%" PRIu64 " jobs ran, one can be repeated", d->totals.jobs);
+    NPU_TRY(core_repeat(d->core, NULL, NULL, &r));
+    *cycles = r.timing.cycles;
+    *seconds = r.run_seconds;
+    return NULL;
+}
