@@ -93,7 +93,11 @@ static void put_elements(struct str *out, const struct graph_value *v) {
     str_puts(out, " = {");
     for (int64_t k = 0; k < n; k++) {
         if (k) str_puts(out, ", ");
-        if (isa_dtype_is_int(v->dtype)) {
+        if (v->dtype == ISA_U64) {
+            uint64_t u;
+            memcpy(&u, (const uint8_t *)v->data + k * 8, sizeof u);
+            str_printf(out, "%" PRIu64, u);
+        } else if (isa_dtype_is_int(v->dtype)) {
             str_printf(out, "%" PRId64, num_load_i64(v->dtype, v->data, k));
         } else if (v->dtype == ISA_F64) {
             double d;
@@ -200,8 +204,10 @@ static void put_attr(struct str *out, const struct graph_attr *a) {
             put_float(out, a->floats[k], true);
         }
         str_putc(out, ']');
-    } else {
+    } else if (is_plain(a->word) && !strpbrk(a->word, "/:-")) {
         str_puts(out, a->word);
+    } else {
+        put_quoted(out, a->word);
     }
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inside frontend/onnx: what an importer sees. An importer turns one ONNX node into core nodes:
+//
+//     npu_status import_gemm(struct onnx_node *n) {
+//         struct graph_value *y;
+//         NPU_TRY(onnx_matmul(n, n->in[0], n->in[1], trans_a, trans_b, &y));
+//         return onnx_bind(n, 0, y);
+//     }
+//
+// Everything it emits whose inputs are constants is computed at once (when small), so shape
+// arithmetic needs no special care. Intermediate values are named after the node's first output;
+// onnx_bind() gives a result its name of the model.
+#ifndef NPU_FRONTEND_ONNX_IMPORT_H
+#define NPU_FRONTEND_ONNX_IMPORT_H
+
+#include "runtime/base/diag.h"
+#include "toolchain/frontend/onnx/onnx.h"
+#include "toolchain/frontend/onnx/reader.h"
+
+enum { ONNX_OPSET_MIN = 7, ONNX_OPSET_MAX = 23 };
+
+struct importer {
+    struct reader *r;
+    struct arena *arena;
+    struct arena *temp; // reset after every folded node
+    struct graph *g;
+    const struct onnx_import_options *options;
+    struct map functions;    // "domain:name" -> Onnx__FunctionProto *
+    struct diag unsupported; // gathered
+    int64_t nodes;           // expanded so far, against models that expand without end
+    int depth;               // of functions and subgraphs
+};
+
+// Names of one graph or function body. Lookups go on in `outer` (subgraphs see their surroundings,
+// functions do not).
+struct scope {
+    struct map values; // name -> struct graph_value *
+    const struct scope *outer;
+    const struct onnx_node
+        *call; // function body: the node that called it, for attribute references
+    const Onnx__FunctionProto *function; // and the function, for attribute defaults
+    int64_t opset;                       // of the default domain
+    int64_t contrib_opset;               // of com.microsoft
+    const char *prefix;                  // of node names
+};
+
+// Stands for the result of a node that cannot be imported: what depends on it is passed over.
+extern struct graph_value onnx_missing;
+
+struct onnx_node {
+    struct importer *m;
+    struct scope *s;
+    const Onnx__NodeProto *p;
+    const char *name; // for people
+    const char *op;
+    const char *label; // names of intermediate values start with it
+    int64_t opset;
+    int nin, nout;
+    struct graph_value **in; // NULL: left out
+    int first_value;         // ids from here on were made by this node
+    npu_status failed;       // an attribute of the wrong type, found by a getter
+};
+
+typedef npu_status onnx_importer(struct onnx_node *n);
+
+// ---- attributes: the value, or `otherwise` when the node has none; references in function bodies
+// are followed ----------------
+const Onnx__AttributeProto *onnx_attr(struct onnx_node *n, const char *name);
+bool onnx_has(struct onnx_node *n, const char *name);
+int64_t onnx_int(struct onnx_node *n, const char *name, int64_t otherwise);
+double onnx_float(struct onnx_node *n, const char *name, double otherwise);
+const char *onnx_string(struct onnx_node *n, const char *name, const char *otherwise);
+// Number of items, -1 when absent.
+int onnx_ints(struct onnx_node *n, const char *name, const int64_t **items);
+// The attribute as at most `room` items, -1 when absent; more than room is an error.
+int onnx_ints_into(struct onnx_node *n, const char *name, int64_t *items, int room);
+
+// ---- inputs
+// --------------------------------------------------------------------------------------------------------------
+bool onnx_given(const struct onnx_node *n, int k);
+// At least `least` inputs, all of the first `least` given.
+NPU_MUST_USE npu_status onnx_need(struct onnx_node *n, int least, int most);
+bool onnx_used(const struct onnx_node *n, int k); // output k has a name
+// The elements of a constant integer input, at most `room`; UNSUPPORTED when it is computed at run
+// time.
+NPU_MUST_USE npu_status onnx_const_ints(struct onnx_node *n, int k, int64_t *items, int room,
+                                        int *count);
+// The elements of a constant input as f32.
+NPU_MUST_USE npu_status onnx_const_floats(struct onnx_node *n, int k, float *items, int room,
+                                          int *count);
+NPU_MUST_USE npu_status onnx_need_const(struct onnx_node *n, int k);
+// A dimension number of a tensor of that rank, negative ones counted from the end.
+NPU_MUST_USE npu_status onnx_axis(struct onnx_node *n, int64_t axis, int rank, int *out);
+// A set of dimensions, sorted; *mask has their bits.
+NPU_MUST_USE npu_status onnx_axes(struct onnx_node *n, const int64_t *axes, int count, int rank,
+                                  int64_t *sorted, unsigned *mask);
+
+// ---- results
+// -------------------------------------------------------------------------------------------------------------
+// Output k of the node is v. Unnamed outputs are ignored.
+NPU_MUST_USE npu_status onnx_bind(struct onnx_node *n, int k, struct graph_value *v);
+
+// ---- emitting core nodes
+// -------------------------------------------------------------------------------------------------
+struct graph_node *onnx_core(struct onnx_node *n, enum graph_op op, int nin,
+                             struct graph_value *const *in);
+// Infers, folds when everything is constant and small; *out is the result.
+NPU_MUST_USE npu_status onnx_emit(struct onnx_node *n, struct graph_node *node,
+                                  struct graph_value **out);
+
+// A MAP from a chain in words: stages separated by ';', each an operation and its operands: acc in0
+// in1 in2 tmp, a number, or $0..$7 for params[]; "=tmp" after a stage saves its result. dtype NONE:
+// the inputs' promoted type. Small constant operands become immediates.
+//     onnx_map(n, ISA_F32, "mul $0 =tmp; mov in0; lt 0; sel tmp in0", (double[]){alpha}, 1, &x, &y)
+NPU_MUST_USE npu_status onnx_map(struct onnx_node *n, enum isa_dtype dtype, const char *chain,
+                                 const double *params, int nin, struct graph_value *const *in,
+                                 struct graph_value **out);
+NPU_MUST_USE npu_status onnx_map1(struct onnx_node *n, const char *chain, struct graph_value *x,
+                                  struct graph_value **out);
+NPU_MUST_USE npu_status onnx_map2(struct onnx_node *n, const char *chain, struct graph_value *x,
+                                  struct graph_value *y, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_cast(struct onnx_node *n, struct graph_value *x, enum isa_dtype to,
+                                  struct graph_value **out);
+NPU_MUST_USE npu_status onnx_reshape(struct onnx_node *n, struct graph_value *x, int rank,
+                                     const int64_t *dims, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_transpose(struct onnx_node *n, struct graph_value *x,
+                                       const int64_t *perm, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_expand(struct onnx_node *n, struct graph_value *x, int rank,
+                                    const int64_t *dims, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_slice(struct onnx_node *n, struct graph_value *x,
+                                   const int64_t *starts, const int64_t *sizes,
+                                   const int64_t *steps, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_concat(struct onnx_node *n, int count, struct graph_value *const *in,
+                                    int axis, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_gather(struct onnx_node *n, struct graph_value *x,
+                                    struct graph_value *index, int axis, struct graph_value **out);
+NPU_MUST_USE npu_status onnx_reduce(struct onnx_node *n, struct graph_value *x, const char *mode,
+                                    int count, const int64_t *axes, bool keepdims,
+                                    struct graph_value **out);
+NPU_MUST_USE npu_status onnx_matmul(struct onnx_node *n, struct graph_value *a,
+                                    struct graph_value *b, bool ta, bool tb,
+                                    struct graph_value **out);
+NPU_MUST_USE npu_status onnx_pad(struct onnx_node *n, struct graph_value *x, const int64_t *before,
+                                 const int64_t *after, const char *mode, double value,
+                                 struct graph_value **out);
+NPU_MUST_USE npu_status onnx_softmax(struct onnx_node *n, struct graph_value *x, int axis,
+                                     bool logarithm, struct graph_value **out);
+
+// New constants.
+struct graph_value *onnx_new_const(struct onnx_node *n, enum isa_dtype dtype, int rank,
+                                   const int64_t *dims, const void *data);
+struct graph_value *onnx_new_ints(struct onnx_node *n, int rank, const int64_t *dims,
+                                  const int64_t *items);
+// A scalar of a type.
+struct graph_value *onnx_new_scalar(struct onnx_node *n, enum isa_dtype dtype, double v);
+NPU_MUST_USE npu_status onnx_tensor_const(struct onnx_node *n, const Onnx__TensorProto *p,
+                                          struct graph_value **out);
+
+// Imports a subgraph in place (an If whose condition is known); its outputs become the node's.
+NPU_MUST_USE npu_status onnx_inline_graph(struct onnx_node *n, const Onnx__GraphProto *sub);
+
+// The row that imports a node, NULL: none. *chain is set instead for ops that are one chain.
+struct onnx_row;
+const struct onnx_row *onnx_find_row(const char *domain, const char *op, int64_t opset,
+                                     bool *known_op);
+NPU_MUST_USE npu_status onnx_run_row(const struct onnx_row *row, struct onnx_node *n);
+NPU_MUST_USE npu_status onnx_import_chain(struct onnx_node *n, enum isa_dtype dtype, int nin,
+                                          const char *attrs, const char *chain);
+
+// Every importer named by a row.
+#define ONNX_OP(op, since, until, importer, meaning) onnx_importer import_##importer;
+#define ONNX_CHAIN(op, since, until, inputs, type, attrs, chain)
+#include "toolchain/frontend/onnx/onnx_ops.def"
+
+#endif

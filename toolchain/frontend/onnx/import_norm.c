@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Normalisations and softmax.
+
+#include <string.h>
+
+#include "toolchain/frontend/onnx/import.h"
+
+static struct graph_node *with_epsilon(struct onnx_node *n, struct graph_node *node,
+                                       double otherwise) {
+    graph_set_float(n->m->g, node, GRAPH_ATTR_EPSILON, onnx_float(n, "epsilon", otherwise));
+    return node;
+}
+
+npu_status import_batchnorm(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 5, 5));
+    for (int k = 1; k < n->nout; k++)
+        if (onnx_used(n, k))
+            return npu_fail(UNSUPPORTED, "output %d ('%s') of training", k, n->p->output[k]);
+    if (onnx_int(n, "training_mode", 0))
+        return npu_fail(UNSUPPORTED, "training_mode 1, expected 0");
+    struct graph_value *y;
+    NPU_TRY(onnx_emit(n, with_epsilon(n, onnx_core(n, GRAPH_BATCHNORM, 5, n->in), 1e-5), &y));
+    return onnx_bind(n, 0, y);
+}
+
+// x normalised over the dimensions from axis on.
+static npu_status normalise(struct onnx_node *n, enum graph_op op, int nin,
+                            struct graph_value *const *in, int axis, struct graph_value **out) {
+    struct graph_node *node = with_epsilon(n, onnx_core(n, op, nin, in), 1e-5);
+    graph_set_int(n->m->g, node, GRAPH_ATTR_AXIS, axis);
+    return onnx_emit(n, node, out);
+}
+
+// Scale and bias to the normalised dimensions exactly.
+static npu_status expand_to(struct onnx_node *n, const struct graph_value *x, int axis,
+                            struct graph_value *v, struct graph_value **out) {
+    *out = v;
+    int rank = x->rank - axis;
+    if (v->rank > rank) {
+        int64_t ones = 0;
+        for (int d = 0; d < v->rank - rank; d++)
+            ones += v->dims[d] == 1;
+        if (ones != v->rank - rank)
+            return npu_fail(BAD_INPUT, "'%s' has rank %d, expected at most %d", v->name, v->rank,
+                            rank);
+        NPU_TRY(onnx_reshape(n, v, rank, v->dims + (v->rank - rank), &v));
+    }
+    return onnx_expand(n, v, rank, x->dims + axis, out);
+}
+
+static npu_status layer_norm(struct onnx_node *n, bool rms) {
+    struct graph_value *x = n->in[0], *in[3] = {x}, *y;
+    int axis, nin = 1;
+    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", -1), x->rank, &axis));
+    for (int k = 1; k < n->nout; k++)
+        if (onnx_used(n, k))
+            return npu_fail(UNSUPPORTED, "output %d ('%s'): mean and deviation", k,
+                            n->p->output[k]);
+    for (int k = 1; k < (rms ? 2 : 3); k++)
+        if (onnx_given(n, k)) NPU_TRY(expand_to(n, x, axis, n->in[k], &in[nin++]));
+    NPU_TRY(normalise(n, rms ? GRAPH_RMSNORM : GRAPH_LAYERNORM, nin, in, axis, &y));
+    return onnx_bind(n, 0, y);
+}
+
+npu_status import_layernorm(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 2, 3));
+    return layer_norm(n, false);
+}
+
+npu_status import_rmsnorm(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 2, 2));
+    return layer_norm(n, true);
+}
+
+// input, skip, gamma, [beta], [bias]; simplified: input, skip, gamma, [bias]. Output 3 is the sum
+// before normalisation.
+npu_status import_skip_layernorm(struct onnx_node *n) {
+    bool rms = !strcmp(n->op, "SkipSimplifiedLayerNormalization");
+    NPU_TRY(onnx_need(n, 3, rms ? 4 : 5));
+    for (int k = 1; k < 3; k++)
+        if (onnx_used(n, k))
+            return npu_fail(UNSUPPORTED, "output %d ('%s'): mean and deviation", k,
+                            n->p->output[k]);
+    int bias = rms ? 3 : 4, nin = 2;
+    bool biased = onnx_given(n, bias);
+    struct graph_value *sum, *y;
+    NPU_TRY(
+        onnx_map(n, ISA_DTYPE_NONE, biased ? "add in1; add in2" : "add in1", NULL, biased ? 3 : 2,
+                 (struct graph_value *[]){n->in[0], n->in[1], biased ? n->in[bias] : NULL}, &sum));
+    struct graph_value *in[3] = {sum, n->in[2], NULL};
+    if (!rms && onnx_given(n, 3)) in[nin++] = n->in[3];
+    NPU_TRY(normalise(n, rms ? GRAPH_RMSNORM : GRAPH_LAYERNORM, nin, in, sum->rank - 1, &y));
+    NPU_TRY(onnx_bind(n, 0, y));
+    return onnx_bind(n, 3, sum);
+}
+
+// y * scale + bias, both [C], along dimension 1.
+static npu_status scale_channels(struct onnx_node *n, struct graph_value *y,
+                                 struct graph_value *scale, struct graph_value *bias,
+                                 struct graph_value **out) {
+    int64_t dims[GRAPH_MAX_RANK] = {y->dims[1], 1, 1, 1, 1, 1, 1, 1};
+    struct graph_value *both[2] = {scale, bias};
+    for (int k = 0; k < 2; k++) {
+        if (graph_value_elems(both[k]) != y->dims[1])
+            return npu_fail(BAD_INPUT, "'%s' has %lld elements, expected %lld", both[k]->name,
+                            (long long)graph_value_elems(both[k]), (long long)y->dims[1]);
+        NPU_TRY(onnx_reshape(n, both[k], y->rank - 1, dims, &both[k]));
+    }
+    return onnx_map(n, y->dtype, "mul in1; add in2", NULL, 3,
+                    (struct graph_value *[]){y, both[0], both[1]}, out);
+}
+
+// Each of `groups` runs of channels normalised on its own.
+static npu_status group_norm(struct onnx_node *n, struct graph_value *x, int64_t groups,
+                             struct graph_value **out) {
+    struct graph_value *y;
+    if (x->rank < 3)
+        return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 3 or more", x->name, x->rank);
+    if (groups < 1 || x->dims[1] % groups)
+        return npu_fail(BAD_INPUT, "%lld channels in %lld groups", (long long)x->dims[1],
+                        (long long)groups);
+    int64_t elems = graph_value_elems(x), runs = x->dims[0] * groups;
+    NPU_TRY(onnx_reshape(n, x, 3, (int64_t[]){x->dims[0], groups, runs ? elems / runs : 0}, &y));
+    NPU_TRY(normalise(n, GRAPH_LAYERNORM, 1, &y, 2, &y));
+    return onnx_reshape(n, y, x->rank, x->dims, out);
+}
+
+npu_status import_instancenorm(struct onnx_node *n) {
+    struct graph_value *y;
+    NPU_TRY(onnx_need(n, 3, 3));
+    if (n->in[0]->rank < 2)
+        return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 3 or more", n->in[0]->name,
+                        n->in[0]->rank);
+    NPU_TRY(group_norm(n, n->in[0], n->in[0]->dims[1], &y));
+    NPU_TRY(scale_channels(n, y, n->in[1], n->in[2], &y));
+    return onnx_bind(n, 0, y);
+}
+
+// Opset 18: scale and bias per group; from 21 on per channel.
+npu_status import_groupnorm(struct onnx_node *n) {
+    struct graph_value *x, *y;
+    NPU_TRY(onnx_need(n, 3, 3));
+    x = n->in[0];
+    int64_t groups = onnx_int(n, "num_groups", 0);
+    NPU_TRY(group_norm(n, x, groups, &y));
+    if (n->opset >= 21) {
+        NPU_TRY(scale_channels(n, y, n->in[1], n->in[2], &y));
+        return onnx_bind(n, 0, y);
+    }
+    NPU_TRY(
+        onnx_reshape(n, y, 3,
+                     (int64_t[]){x->dims[0], groups, graph_value_elems(x) / (x->dims[0] * groups)},
+                     &y));
+    NPU_TRY(scale_channels(n, y, n->in[1], n->in[2], &y));
+    NPU_TRY(onnx_reshape(n, y, x->rank, x->dims, &y));
+    return onnx_bind(n, 0, y);
+}
+
+// (x - mean) / (sqrt(mean of squares) + 1e-9)
+npu_status import_mvn(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    int64_t axes[GRAPH_MAX_RANK] = {0, 2, 3}, sorted[GRAPH_MAX_RANK];
+    int count = onnx_ints_into(n, "axes", axes, GRAPH_MAX_RANK);
+    unsigned mask;
+    if (count < 0) count = 3;
+    struct graph_value *x = n->in[0], *mean, *d, *deviation;
+    NPU_TRY(onnx_axes(n, axes, count, x->rank, sorted, &mask));
+    NPU_TRY(onnx_reduce(n, x, "mean", count, sorted, true, &mean));
+    NPU_TRY(onnx_map2(n, "sub in1", x, mean, &d));
+    NPU_TRY(onnx_map1(n, "mul acc", d, &deviation));
+    NPU_TRY(onnx_reduce(n, deviation, "mean", count, sorted, true, &deviation));
+    NPU_TRY(onnx_map1(n, "sqrt; add 1e-9", deviation, &deviation));
+    NPU_TRY(onnx_map2(n, "div in1", d, deviation, &d));
+    return onnx_bind(n, 0, d);
+}
+
+npu_status import_lpnorm(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    int64_t p = onnx_int(n, "p", 2), axes[1];
+    int axis;
+    struct graph_value *x = n->in[0], *norm;
+    if (p != 1 && p != 2)
+        return npu_fail(BAD_INPUT, "attribute p is %lld, expected 1 or 2", (long long)p);
+    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", -1), x->rank, &axis));
+    axes[0] = axis;
+    if (p == 1) {
+        NPU_TRY(onnx_map1(n, "abs", x, &norm));
+        NPU_TRY(onnx_reduce(n, norm, "sum", 1, axes, true, &norm));
+    } else {
+        NPU_TRY(onnx_reduce(n, x, "sumsq", 1, axes, true, &norm));
+        NPU_TRY(onnx_map1(n, "sqrt", norm, &norm));
+    }
+    NPU_TRY(onnx_map2(n, "div in1", x, norm, &x));
+    return onnx_bind(n, 0, x);
+}
+
+// x / (bias + alpha / size * sum of x^2 over `size` channels)^beta
+npu_status import_lrn(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    struct graph_value *x = n->in[0], *s;
+    int64_t size = onnx_int(n, "size", 0);
+    double alpha = onnx_float(n, "alpha", 1e-4), beta = onnx_float(n, "beta", 0.75),
+           bias = onnx_float(n, "bias", 1);
+    if (x->rank < 2 || size < 1 || size > 1 << 20)
+        return npu_fail(BAD_INPUT, "size %lld for an input of rank %d", (long long)size, x->rank);
+    int64_t rest = 1;
+    for (int d = 2; d < x->rank; d++)
+        rest *= x->dims[d];
+    NPU_TRY(onnx_map1(n, "mul acc", x, &s));
+    NPU_TRY(onnx_reshape(n, s, 4, (int64_t[]){x->dims[0], 1, x->dims[1], rest}, &s));
+    struct graph_node *node = onnx_core(n, GRAPH_POOL, 1, &s);
+    graph_set_word(n->m->g, node, GRAPH_ATTR_MODE, "avgpad");
+    graph_set_ints(n->m->g, node, GRAPH_ATTR_KERNEL, 2, (int64_t[]){size, 1});
+    graph_set_ints(n->m->g, node, GRAPH_ATTR_PADS, 4,
+                   (int64_t[]){(size - 1) / 2, 0, size - 1 - (size - 1) / 2, 0});
+    NPU_TRY(onnx_emit(n, node, &s));
+    NPU_TRY(onnx_reshape(n, s, x->rank, x->dims, &s));
+    NPU_TRY(onnx_map(n, ISA_F32, "mul $0; add $1; log; mul $2", (double[]){alpha, bias, -beta}, 1,
+                     &s, &s));
+    NPU_TRY(onnx_map(n, x->dtype, "exp; mul in1", NULL, 2, (struct graph_value *[]){s, x}, &s));
+    return onnx_bind(n, 0, s);
+}
+
+// ---- softmax
+// ---------------------------------------------------------------------------------------------------------
+
+// Before opset 13 the input counts as a matrix: the dimensions before axis, and those from axis on,
+// which are normalised.
+npu_status import_softmax(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    struct graph_value *x = n->in[0], *y;
+    bool logarithm = !strcmp(n->op, "LogSoftmax");
+    int axis;
+    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", n->opset < 13 ? 1 : -1), x->rank, &axis));
+    if (n->opset >= 13 || axis == x->rank - 1) {
+        NPU_TRY(onnx_softmax(n, x, axis, logarithm, &y));
+        return onnx_bind(n, 0, y);
+    }
+    int64_t dims[2] = {1, 1};
+    for (int d = 0; d < x->rank; d++)
+        dims[d >= axis] *= x->dims[d];
+    NPU_TRY(onnx_reshape(n, x, 2, dims, &y));
+    NPU_TRY(onnx_softmax(n, y, 1, logarithm, &y));
+    NPU_TRY(onnx_reshape(n, y, x->rank, x->dims, &y));
+    return onnx_bind(n, 0, y);
+}
+
+// 1 at the first largest element along axis, 0 elsewhere.
+npu_status import_hardmax(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    struct graph_value *x = n->in[0], *flat, *where;
+    int axis;
+    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", n->opset < 13 ? 1 : -1), x->rank, &axis));
+    int64_t dims[GRAPH_MAX_RANK], axes[1] = {axis};
+    int rank = x->rank;
+    memcpy(dims, x->dims, sizeof dims);
+    if (n->opset < 13) { // as softmax: a matrix
+        dims[0] = dims[1] = 1;
+        for (int d = 0; d < x->rank; d++)
+            dims[d >= axis] *= x->dims[d];
+        rank = 2;
+        axes[0] = axis = 1;
+    }
+    NPU_TRY(onnx_reshape(n, x, rank, dims, &flat));
+    NPU_TRY(onnx_reduce(n, flat, "argmax", 1, axes, true, &where));
+    int64_t size = dims[axis], *numbers = ARENA_ARRAY(n->m->arena, int64_t, (size_t)size + 1),
+            shape[GRAPH_MAX_RANK];
+    for (int64_t k = 0; k < size; k++)
+        numbers[k] = k;
+    for (int d = 0; d < rank; d++)
+        shape[d] = d == axis ? size : 1;
+    struct graph_value *range = onnx_new_ints(n, rank, shape, numbers);
+    NPU_TRY(
+        onnx_map(n, x->dtype, "eq in1", NULL, 2, (struct graph_value *[]){where, range}, &flat));
+    NPU_TRY(onnx_reshape(n, flat, x->rank, x->dims, &flat));
+    return onnx_bind(n, 0, flat);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Quantised ops. A scale or zero point is a scalar, one per element of `axis`, or (opset 21) one
+// per block of `block_size` elements along axis.
+
+#include <string.h>
+
+#include "toolchain/frontend/onnx/import.h"
+
+// Parameter v made to broadcast against x.
+static npu_status spread(struct onnx_node *n, const struct graph_value *x, struct graph_value *v,
+                         struct graph_value **out) {
+    int axis;
+    *out = v;
+    if (graph_value_elems(v) == 1) return v->rank ? onnx_reshape(n, v, 0, NULL, out) : NULL;
+    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", 1), x->rank, &axis));
+    int64_t block = onnx_int(n, "block_size", 0), dims[GRAPH_MAX_RANK];
+    if (!block) {
+        if (v->rank != 1 || v->dims[0] != x->dims[axis])
+            return npu_fail(BAD_INPUT, "'%s' has %lld elements, expected 1 or %lld", v->name,
+                            (long long)graph_value_elems(v), (long long)x->dims[axis]);
+        for (int d = 0; d < x->rank; d++)
+            dims[d] = d == axis ? v->dims[0] : 1;
+        return onnx_reshape(n, v, x->rank, dims, out);
+    }
+    if (v->rank != x->rank || x->rank >= GRAPH_MAX_RANK || block < 1 || x->dims[axis] % block ||
+        v->dims[axis] != x->dims[axis] / block)
+        return npu_fail(BAD_INPUT, "'%s' does not fit '%s' in blocks of %lld", v->name, x->name,
+                        (long long)block);
+    // [.., blocks, 1, ..] -> [.., blocks, block, ..] -> [.., size, ..]
+    int rank = 0;
+    for (int d = 0; d < x->rank; d++) {
+        dims[rank++] = v->dims[d];
+        if (d == axis) dims[rank++] = 1;
+    }
+    NPU_TRY(onnx_reshape(n, v, rank, dims, out));
+    dims[axis + 1] = block;
+    NPU_TRY(onnx_expand(n, *out, rank, dims, out));
+    return onnx_reshape(n, *out, x->rank, x->dims, out);
+}
+
+static npu_status is_integer(struct onnx_node *n, const struct graph_value *v) {
+    (void)n;
+    if (isa_dtype_is_int(v->dtype)) return NULL;
+    return npu_fail(UNSUPPORTED, "'%s' is %s, expected an integer type", v->name,
+                    isa_dtype_name(v->dtype));
+}
+
+// round(x / scale) + zero, saturated
+npu_status import_quantize(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 2, 3));
+    struct graph_value *x = n->in[0], *scale, *zero = NULL, *y;
+    enum isa_dtype type = ISA_U8;
+    if (onnx_given(n, 2)) {
+        type = n->in[2]->dtype;
+        NPU_TRY(is_integer(n, n->in[2]));
+        NPU_TRY(spread(n, x, n->in[2], &zero));
+    } else if (onnx_int(n, "output_dtype", 0)) {
+        NPU_TRY(onnx_dtype(onnx_int(n, "output_dtype", 0), &type));
+        if (!isa_dtype_is_int(type))
+            return npu_fail(UNSUPPORTED, "output_dtype %s", isa_dtype_name(type));
+    }
+    NPU_TRY(spread(n, x, n->in[1], &scale));
+    NPU_TRY(onnx_cast(n, x, ISA_F32, &x));
+    NPU_TRY(onnx_map(n, type, zero ? "div in1; round; add in2" : "div in1; round", NULL,
+                     zero ? 3 : 2, (struct graph_value *[]){x, scale, zero}, &y));
+    return onnx_bind(n, 0, y);
+}
+
+// (x - zero) * scale
+npu_status import_dequantize(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 2, 3));
+    struct graph_value *x = n->in[0], *scale, *zero = NULL, *y;
+    NPU_TRY(is_integer(n, x));
+    NPU_TRY(spread(n, x, n->in[1], &scale));
+    if (onnx_given(n, 2)) NPU_TRY(spread(n, x, n->in[2], &zero));
+    if (zero)
+        NPU_TRY(onnx_map(n, scale->dtype, "sub in1; mul in2", NULL, 3,
+                         (struct graph_value *[]){x, zero, scale}, &y));
+    else
+        NPU_TRY(
+            onnx_map(n, scale->dtype, "mul in1", NULL, 2, (struct graph_value *[]){x, scale}, &y));
+    return onnx_bind(n, 0, y);
+}
+
+// x - zero as i32; a zero point per row of A ([M]) or per column of B ([N]).
+static npu_status less_zero(struct onnx_node *n, struct graph_value *x, struct graph_value *zero,
+                            bool rows, struct graph_value **out) {
+    *out = x;
+    NPU_TRY(is_integer(n, x));
+    if (!zero) return NULL;
+    if (zero->rank == 1 && zero->dims[0] != 1 && rows)
+        NPU_TRY(onnx_reshape(n, zero, 2, (int64_t[]){zero->dims[0], 1}, &zero));
+    return onnx_map(n, ISA_I32, "sub in1", NULL, 2, (struct graph_value *[]){x, zero}, out);
+}
+
+npu_status import_matmul_integer(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 2, 4));
+    struct graph_value *a, *b, *y;
+    NPU_TRY(less_zero(n, n->in[0], onnx_given(n, 2) ? n->in[2] : NULL, true, &a));
+    NPU_TRY(less_zero(n, n->in[1], onnx_given(n, 3) ? n->in[3] : NULL, false, &b));
+    NPU_TRY(onnx_matmul(n, a, b, false, false, &y));
+    return onnx_bind(n, 0, y);
+}
+
+// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+npu_status import_qlinear_matmul(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 8, 8));
+    struct graph_value *a, *b, *y, *scale;
+    NPU_TRY(less_zero(n, n->in[0], n->in[2], true, &a));
+    NPU_TRY(less_zero(n, n->in[3], n->in[5], false, &b));
+    NPU_TRY(onnx_matmul(n, a, b, false, false, &y));
+    for (int k = 1; k < 8; k += 3)
+        if (graph_value_elems(n->in[k == 7 ? 6 : k]) != 1)
+            return npu_fail(UNSUPPORTED, "scales per row or column");
+    struct graph_value *scales[3] = {n->in[1], n->in[4], n->in[6]};
+    NPU_TRY(onnx_map(n, ISA_F32, "mul in1; div in2", NULL, 3, scales, &scale));
+    NPU_TRY(onnx_map(n, n->in[7]->dtype, "mul in1; round; add in2", NULL, 3,
+                     (struct graph_value *[]){y, scale, n->in[7]}, &y));
+    return onnx_bind(n, 0, y);
+}
+
+// scale = (max(x, 0) - min(x, 0)) / 255, zero = saturate(round(-min / scale)), y = saturate(round(x
+// / scale) + zero)
+npu_status import_dynamic_quantize(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    struct graph_value *x = n->in[0], *most, *least, *scale, *zero, *y;
+    int64_t axes[GRAPH_MAX_RANK];
+    for (int d = 0; d < x->rank; d++)
+        axes[d] = d;
+    NPU_TRY(onnx_reduce(n, x, "max", x->rank, axes, false, &most));
+    NPU_TRY(onnx_reduce(n, x, "min", x->rank, axes, false, &least));
+    NPU_TRY(onnx_map1(n, "min 0", least, &least));
+    NPU_TRY(onnx_map2(n, "max 0; sub in1; div 255", most, least, &scale));
+    NPU_TRY(onnx_map(n, ISA_U8, "neg; div in1; round", NULL, 2,
+                     (struct graph_value *[]){least, scale}, &zero));
+    NPU_TRY(onnx_map(n, ISA_U8, "div in1; round; add in2", NULL, 3,
+                     (struct graph_value *[]){x, scale, zero}, &y));
+    NPU_TRY(onnx_bind(n, 0, y));
+    NPU_TRY(onnx_bind(n, 1, scale));
+    return onnx_bind(n, 2, zero);
+}
