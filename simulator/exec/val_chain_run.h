@@ -17,11 +17,16 @@ static void K(fill_sources)(const struct val_chain *c, struct K(buffers) * b, in
     }
     if (!c->used[ISA_SRC_ROW] && !c->used[ISA_SRC_COL] && !c->predicate) return;
     int64_t col = pos % c->cols, row = pos / c->cols % c->rows;
-    for (size_t j = 0; j < n; j++) {
-        b->row[j] = (T)row;
-        b->col[j] = (T)col;
-        b->predicate[j] = row * c->pred_row + col * c->pred_col + c->pred_base >= 0;
-        if (++col < c->cols) continue;
+    for (size_t j = 0; j < n;) { // a run within one row at a time
+        size_t run = (int64_t)(n - j) < c->cols - col ? n - j : (size_t)(c->cols - col);
+        int64_t at = row * c->pred_row + col * c->pred_col + c->pred_base;
+        for (size_t i = 0; i < run; i++) {
+            b->row[j + i] = (T)row;
+            b->col[j + i] = (T)(col + (int64_t)i);
+        }
+        for (size_t i = 0; i < run && c->predicate; i++)
+            b->predicate[j + i] = at + (int64_t)i * c->pred_col >= 0;
+        j += run;
         col = 0;
         if (++row == c->rows) row = 0;
     }

@@ -74,6 +74,16 @@ void val_product_clear(const struct val_product *p) {
     }
 }
 
+// A group of rows with its results: where each row of D starts; of a convolution what each sees,
+// and whether all of them see no padding at all.
+struct group {
+    int rows;
+    int64_t m0;
+    uint8_t *d[VAL_MR_MAX];
+    struct val_conv_row row[VAL_MR_MAX];
+    bool whole;
+};
+
 // ---- packing: f32 words, or int16 with two consecutive k in a word
 static void read_i16(int dtype, const uint8_t *base, int64_t first, int64_t stride, int64_t zero,
                      int16_t *out, int64_t n) {
@@ -107,11 +117,12 @@ void val_product_zero_a(const struct val_product *p, int i, int64_t k, int64_t n
         memset((int16_t *)(void *)row + k, 0, (size_t)n * sizeof(int16_t));
 }
 
-static void pack_row(const struct val_product *p, int i, int64_t m, int64_t k0, int64_t kc) {
+static void pack_row(const struct val_product *p, const struct group *g, int i, int64_t k0,
+                     int64_t kc) {
     if (p->conv) {
-        val_conv_pack(p, i, m, k0, kc);
+        val_conv_pack(p, i, &g->row[i], k0, kc);
     } else {
-        int64_t first = row_offset(p->a, m) + k0 * p->a->stride[0];
+        int64_t first = row_offset(p->a, g->m0 + i) + k0 * p->a->stride[0];
         val_product_pack_a(p, i, 0, first, p->a->stride[0], kc);
     }
     if (p->integer && kc % 2) val_product_zero_a(p, i, kc, 1);
@@ -172,13 +183,6 @@ static void pack_b_i16(const struct val_product *p, int64_t k0, int64_t kc, int6
 }
 
 // ---- tiles
-// A group of rows with its results: where each row of D starts.
-struct group {
-    int rows;
-    int64_t m0;
-    uint8_t *d[VAL_MR_MAX];
-};
-
 // Kernels exist for some numbers of rows only: the largest that is not over `rows`.
 static int kernel_rows(const struct val_product *p, int64_t rows) {
     int r = rows < p->ops->mr ? (int)rows : p->ops->mr;
@@ -223,7 +227,7 @@ static void run_tile(const struct val_product *p, const struct group *g, const v
 static uint32_t tap_mask(const struct val_product *p, const struct group *g, int64_t tap) {
     uint32_t mask = 0;
     for (int i = 0; i < g->rows; i++)
-        mask |= (uint32_t)val_conv_inside(p, g->m0 + i, tap) << i;
+        mask |= (uint32_t)val_conv_inside(p, &g->row[i], tap) << i;
     return mask;
 }
 
@@ -231,7 +235,7 @@ static uint32_t tap_mask(const struct val_product *p, const struct group *g, int
 static int64_t segment_end(const struct val_product *p, const struct group *g, int64_t k,
                            int64_t end, uint32_t *mask) {
     *mask = (1u << g->rows) - 1u;
-    if (!p->conv || p->integer) return end;
+    if (g->whole || p->integer) return end;
     int64_t cin = p->a->size[0], tap = k / cin;
     *mask = tap_mask(p, g, tap);
     do
@@ -244,7 +248,7 @@ static void run_group(const struct val_product *p, const struct group *g, int64_
                       int64_t n0, int64_t nc) {
     int64_t nr = p->ops->nr;
     for (int i = 0; i < g->rows; i++)
-        pack_row(p, i, g->m0 + i, k0, kc);
+        pack_row(p, g, i, k0, kc);
     for (int64_t k = k0; k < k0 + kc;) {
         uint32_t mask;
         int64_t end = segment_end(p, g, k, k0 + kc, &mask);
@@ -261,17 +265,19 @@ static void run_group(const struct val_product *p, const struct group *g, int64_
 static void run_wide(const struct val_product *p) {
     const struct isa_pat *a = p->a, *b = p->b;
     int64_t cin = a->size[0];
-    for (int64_t m = 0; m < p->m; m++)
+    struct val_conv_row row = {0};
+    for (int64_t m = 0; m < p->m; m++) {
+        if (p->conv) row = val_conv_row(p, m);
         for (int64_t n = 0; n < p->n; n++) {
             uint32_t sum = 0;
             for (int64_t k = 0; k < p->k; k++) {
                 int64_t at = 0;
                 if (!p->conv)
                     at = row_offset(a, m) + k * a->stride[0];
-                else if (!val_conv_inside(p, m, k / cin))
+                else if (!val_conv_inside(p, &row, k / cin))
                     continue;
                 else
-                    at = val_conv_at(p, m, k / cin) + k % cin * a->stride[0];
+                    at = val_conv_at(p, &row, k / cin) + k % cin * a->stride[0];
                 int64_t x = num_load_i64((int)a->dtype, p->a_base, at) - p->zero_a;
                 int64_t y =
                     num_load_i64((int)b->dtype, p->b_base, k * b->stride[1] + n * b->stride[0]) -
@@ -282,6 +288,21 @@ static void run_wide(const struct val_product *p) {
             int64_t old = num_load_i64(ISA_I32, p->d_base, at);
             num_store_i64(ISA_I32, p->d_base, at, (int32_t)((uint32_t)old + sum));
         }
+    }
+}
+
+// The group that starts at row m0.
+static void start_group(const struct val_product *p, struct group *g) {
+    g->rows = kernel_rows(p, p->m - g->m0);
+    g->whole = true;
+    for (int i = 0; i < g->rows; i++) {
+        g->d[i] = p->d_base + 4 * row_offset(p->d, g->m0 + i);
+        if (!p->conv) continue;
+        struct val_conv_row *r = &g->row[i];
+        *r = val_conv_row(p, g->m0 + i);
+        bool all = r->i0 == 0 && r->i1 == p->conv->kh && r->j0 == 0 && r->j1 == p->conv->kw;
+        g->whole = g->whole && all;
+    }
 }
 
 void val_product_run(const struct val_product *p) {
@@ -299,9 +320,7 @@ void val_product_run(const struct val_product *p) {
                 pack_b_f32(p, k0, kc, n0, nc);
             struct group g = {.m0 = 0};
             for (; g.m0 < p->m; g.m0 += g.rows) {
-                g.rows = kernel_rows(p, p->m - g.m0);
-                for (int i = 0; i < g.rows; i++)
-                    g.d[i] = p->d_base + 4 * row_offset(p->d, g.m0 + i);
+                start_group(p, &g);
                 run_group(p, &g, k0, kc, n0, nc);
             }
         }

@@ -36,11 +36,17 @@ void val_product_pack_a(const struct val_product *p, int i, int64_t k, int64_t f
 // The same with zeros.
 void val_product_zero_a(const struct val_product *p, int i, int64_t k, int64_t n);
 
-// mm.conv: packs the k0.. kc elements of output position `pos` as row i, zeros for padding.
-void val_conv_pack(const struct val_product *p, int i, int64_t pos, int64_t k0, int64_t kc);
-// Is the filter tap (kernel row and column) of position pos inside A?
-bool val_conv_inside(const struct val_product *p, int64_t pos, int64_t tap);
+// What an output position of mm.conv sees: tap (0, 0) lies at row y, column x of A; the taps i0 <=
+// i < i1, j0 <= j < j1 are inside A, the others are padding.
+struct val_conv_row {
+    int64_t y, x, i0, i1, j0, j1;
+};
+struct val_conv_row val_conv_row(const struct val_product *p, int64_t pos);
+// Packs elements k0.. of the position, kc of them, as row i; zeros for padding.
+void val_conv_pack(const struct val_product *p, int i, const struct val_conv_row *row, int64_t k0,
+                   int64_t kc);
 // Element offset in A of channel 0 of a tap that is inside.
-int64_t val_conv_at(const struct val_product *p, int64_t pos, int64_t tap);
+int64_t val_conv_at(const struct val_product *p, const struct val_conv_row *row, int64_t tap);
+bool val_conv_inside(const struct val_product *p, const struct val_conv_row *row, int64_t tap);
 
 #endif
