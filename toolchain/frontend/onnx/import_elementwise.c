@@ -183,7 +183,7 @@ npu_status import_asinh(struct onnx_node *n) {
     struct graph_value *x = n->in[0], *root;
     NPU_TRY(onnx_map1(n, "mul acc; add 1; sqrt", x, &root));
     return bind_map(n, ISA_DTYPE_NONE,
-                    "abs; add in1; log =tmp; neg =tmp; mov in0; lt 0; sel tmp in1", NULL, 2,
+                    "abs; add in1; log =tmp; mov in0; lt 0; mul -2; add 1; mul tmp", NULL, 2,
                     (struct graph_value *[]){x, root});
 }
 

@@ -49,18 +49,35 @@ static npu_status expand_to(struct onnx_node *n, const struct graph_value *x, in
     return onnx_expand(n, v, rank, x->dims + axis, out);
 }
 
+// Outputs 1 and 2, when they are used: mean and 1 / sqrt(variance + epsilon), reduced dimensions
+// kept.
+static npu_status bind_statistics(struct onnx_node *n, struct graph_value *x, int axis) {
+    if (!onnx_used(n, 1) && !onnx_used(n, 2)) return NULL;
+    int64_t axes[GRAPH_MAX_RANK];
+    double epsilon = onnx_float(n, "epsilon", 1e-5);
+    struct graph_value *mean, *d, *inverse;
+    for (int k = axis; k < x->rank; k++)
+        axes[k - axis] = k;
+    NPU_TRY(onnx_reduce(n, x, "mean", x->rank - axis, axes, true, &mean));
+    NPU_TRY(
+        onnx_map(n, ISA_F32, "sub in1; mul acc", NULL, 2, (struct graph_value *[]){x, mean}, &d));
+    NPU_TRY(onnx_reduce(n, d, "mean", x->rank - axis, axes, true, &inverse));
+    NPU_TRY(onnx_map(n, ISA_F32, "add $0; rsqrt", &epsilon, 1, &inverse, &inverse));
+    NPU_TRY(onnx_bind(n, 1, mean));
+    return onnx_bind(n, 2, inverse);
+}
+
 static npu_status layer_norm(struct onnx_node *n, bool rms) {
     struct graph_value *x = n->in[0], *in[3] = {x}, *y;
     int axis, nin = 1;
     NPU_TRY(onnx_axis(n, onnx_int(n, "axis", -1), x->rank, &axis));
-    for (int k = 1; k < n->nout; k++)
-        if (onnx_used(n, k))
-            return npu_fail(UNSUPPORTED, "output %d ('%s'): mean and deviation", k,
-                            n->p->output[k]);
+    if (rms && (onnx_used(n, 1) || onnx_used(n, 2)))
+        return npu_fail(UNSUPPORTED, "outputs beyond the first");
     for (int k = 1; k < (rms ? 2 : 3); k++)
         if (onnx_given(n, k)) NPU_TRY(expand_to(n, x, axis, n->in[k], &in[nin++]));
     NPU_TRY(normalise(n, rms ? GRAPH_RMSNORM : GRAPH_LAYERNORM, nin, in, axis, &y));
-    return onnx_bind(n, 0, y);
+    NPU_TRY(onnx_bind(n, 0, y));
+    return rms ? NULL : bind_statistics(n, x, axis);
 }
 
 npu_status import_layernorm(struct onnx_node *n) {

@@ -228,15 +228,16 @@ static npu_status take_place(struct items *to, const struct place *place) {
             memcpy(&item, b.data + at, width);
             at += width;
         } else if (width || !wire_varint(b, &at, &item)) {
-            return npu_fail(BAD_INPUT, "byte %" PRId64 ": damaged tensor data", place->offset + (int64_t)at);
+            return npu_fail(BAD_INPUT, "byte %" PRId64 ": damaged tensor data",
+                            place->offset + (int64_t)at);
         }
         take(to, item);
     }
     return NULL;
 }
 
-static npu_status typed_items(const Onnx__TensorProto *p, int field, const struct place *places, int nplaces,
-                              struct items *to) {
+static npu_status typed_items(const Onnx__TensorProto *p, int field, const struct place *places,
+                              int nplaces, struct items *to) {
     take_inline(to, p, field);
     for (int k = 0; k < nplaces; k++)
         NPU_TRY(take_place(to, &places[k]));
@@ -256,7 +257,8 @@ static npu_status from_typed(struct reader *r, const Onnx__TensorProto *p, int f
     struct items counted = {.dtype = t};
     NPU_TRY(typed_items(p, field, places, nplaces, &counted));
     if (counted.count != items)
-        return npu_fail(BAD_INPUT, "%zu items of data, the dimensions need %zu", counted.count, items);
+        return npu_fail(BAD_INPUT, "%zu items of data, the dimensions need %zu", counted.count,
+                        items);
     size_t bits = (size_t)isa_dtype_bits(t);
     struct items stored = {t, arena_alloc(r->arena, items * (bits < 8 ? 8 : bits) / 8), items, 0};
     out->data = stored.out;
