@@ -24,7 +24,7 @@ static bool read_integer(struct text_state *s, enum isa_dtype t, void *data, int
     }
     int bits = t == ISA_BOOL ? 1 : isa_dtype_bits(t);
     bool positive = t == ISA_BOOL || is_unsigned(t);
-    int64_t half = (int64_t)((uint64_t)1 << (bits - 1)) - 1; // of 64 bits: INT64_MAX
+    int64_t half = (int64_t)(((uint64_t)1 << (bits - 1)) - 1);
     int64_t v, lo = positive ? 0 : -half - 1, hi = positive ? 2 * half + 1 : half;
     if (!text_read_int(s, lo, hi, &v)) return false;
     num_store_i64(t, data, k, v);

@@ -275,7 +275,7 @@ static bool check_type(struct text_state *s, const struct node_text *t, struct g
         struct graph_value plain = *y;
         plain.has_order = false;
         graph_print_type(&plain, &is);
-        text_fault(s, t->type_at, "'%.200s' is declared otherwise than its %s gives: %s", t->name,
+        text_fault(s, t->type_at, "%%%.200s is declared otherwise than its %s gives: %s", t->name,
                    graph_ops[t->op].text, str_text(&is));
         str_free(&is);
         return false;

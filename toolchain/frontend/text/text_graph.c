@@ -22,9 +22,8 @@ static bool at_statement_end(struct text_state *s, const char *what) {
     return text_at_end(s) || text_expected(s, what);
 }
 
-static bool read_graph(struct text_state *s) {
+static bool read_graph(struct text_state *s, struct text_place at) {
     const char *name;
-    struct text_place at = text_here(s);
     if (s->g) return text_fault(s, at, "a second graph; a text has one");
     if (!text_read_string(s, &name)) return false;
     s->g = graph_new(s->arena, name);
@@ -97,6 +96,34 @@ static bool read_output(struct text_state *s) {
     return true;
 }
 
+// The line starts like a statement.
+static bool starts_statement(struct text_state *s) {
+    static const char *const words[] = {"graph", "in", "const", "out"};
+    if (text_peek(s) == '%') return true;
+    const char *word = text_word(s);
+    for (size_t k = 0; word && k < sizeof words / sizeof *words; k++)
+        if (!strcmp(word, words[k])) return true;
+    return false;
+}
+
+// Goes to the next statement. Behind a fault inside brackets that is the next line that looks like
+// one, from the line of the fault on.
+static void next_statement(struct text_state *s, int first_line) {
+    bool inside = s->depth > 0;
+    s->depth = 0;
+    if (!inside) {
+        text_next_line(s);
+        return;
+    }
+    if (s->line > first_line)
+        s->p = s->line_start;
+    else
+        text_next_line(s);
+    while (s->p < s->end && !starts_statement(s))
+        text_next_line(s);
+    s->p = s->line_start;
+}
+
 static void read_statement(struct text_state *s) {
     static const struct {
         const char *word;
@@ -109,7 +136,7 @@ static void read_statement(struct text_state *s) {
     }
     const char *word = text_word(s);
     if (word && !strcmp(word, "graph")) {
-        (void)read_graph(s);
+        (void)read_graph(s, at);
         return;
     }
     if (!s->g) {
@@ -139,8 +166,9 @@ npu_status text_graph_parse(struct arena *a, struct span text, const char *where
     map_init(&s.files, a);
     while (s.p < s.end && !s.full) {
         s.failed = false;
+        int line = s.line;
         if (!text_at_end(&s)) read_statement(&s);
-        text_next_line(&s);
+        next_statement(&s, line);
     }
     if (!s.faults.count && !s.g)
         diag_fail(&s.faults, BAD_INPUT, "%s:%d:1: no graph \"NAME\" in the text", where, s.line);

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading graph text: what graph_print() writes comes back the same; every kind of fault is told
+// with its place.
+
+#define _XOPEN_SOURCE 700 // mkdtemp
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "isa/numeric.h"
+#include "runtime/base/str.h"
+#include "toolchain/frontend/text/text_graph.h"
+
+static npu_status parse(struct arena *a, const char *text, struct graph **g) {
+    // A copy of the exact size: reading behind it is found by the sanitizer.
+    size_t n = strlen(text);
+    uint8_t *bytes = memcpy(malloc(n + 1), text, n);
+    npu_status st = text_graph_parse(a, (struct span){bytes, n}, "g.npt", g);
+    free(bytes);
+    return st;
+}
+
+// The text parses, and prints as `expected`.
+static void prints(const char *text, const char *expected) {
+    struct arena *a = arena_new();
+    struct graph *g = NULL;
+    npu_status st = parse(a, text, &g);
+    struct str out = {0};
+    npu_status_print(st, NULL, &out);
+    cr_assert_null(st, "%s\n%s", text, str_text(&out));
+    graph_print(g, &out);
+    cr_expect_str_eq(str_text(&out), expected);
+    str_free(&out);
+    arena_free(a);
+}
+
+static void same(const char *text) {
+    prints(text, text);
+}
+
+// The text is refused and the report has `message`.
+static void refused(const char *text, const char *message) {
+    struct arena *a = arena_new();
+    struct graph *g = NULL;
+    npu_status st = parse(a, text, &g);
+    struct str out = {0};
+    npu_status_print(st, NULL, &out);
+    cr_assert_not_null(st, "accepted: %s", text);
+    cr_expect(strstr(str_text(&out), message), "expected \"%s\" in\n%s", message, str_text(&out));
+    str_free(&out);
+    npu_status_free(st);
+    arena_free(a);
+}
+
+// Inside a graph with an input %x, f32[2,3], a constant %c, f32[3], and an output %x.
+static void line_refused(const char *line, const char *message) {
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "graph \"g\"\nin %%x : f32[2,3]\nconst %%c : f32[3] = {1, 2, 3}\n%s\nout %%x\n",
+                   line);
+    refused(text, message);
+}
+
+// ---- round trips
+
+static char *corpus(const char *name) {
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/tests/fuzz/corpus/npt/%s", NPU_SOURCE_DIR, name);
+    struct span bytes;
+    cr_assert_null(file_map(path, &bytes));
+    char *text = malloc(bytes.size + 1);
+    memcpy(text, bytes.data, bytes.size);
+    text[bytes.size] = 0;
+    file_unmap(bytes);
+    return text;
+}
+
+Test(text_graph, every_op_attribute_and_type_comes_back) {
+    char *text = corpus("ops.npt");
+    same(text);
+    struct arena *a = arena_new();
+    struct graph *g = NULL;
+    cr_assert_null(parse(a, text, &g));
+    bool op[GRAPH_OPS] = {false}, attr[GRAPH_ATTRS] = {false}, dtype[32] = {false};
+    for (const struct graph_node *n = g->first; n; n = n->next) {
+        op[n->op] = true;
+        for (int k = 0; k < n->nattr; k++)
+            attr[n->attrs[k].key] = true;
+    }
+    for (int k = 0; k < g->nvalue; k++)
+        if (g->values[k]->data) dtype[g->values[k]->dtype] = true;
+    for (int k = 0; k < GRAPH_OPS; k++)
+        cr_expect(op[k], "op %s is not in the file", graph_ops[k].text);
+    for (int k = 0; k < GRAPH_ATTRS; k++)
+        cr_expect(attr[k], "attribute %s is not in the file", graph_attrs[k].text);
+    for (int k = 1; k < 32; k++)
+        cr_expect(dtype[k] || !isa_dtype_name(k), "type %s is not in the file", isa_dtype_name(k));
+    arena_free(a);
+    free(text);
+}
+
+Test(text_graph, every_chain_operation_and_operand_comes_back) {
+    static const char *const operands[] = {"acc", "in0", "in1", "in2", "tmp", "imm0", "imm3"};
+    for (int op = 0; op < 64; op++) {
+        if (!isa_vop_name(op) || op == ISA_VOP_APRED || op == ISA_VOP_NOP) continue;
+        bool ints = !num_vop_has(op, false);
+        for (int k = 0; k < 7; k++) {
+            char text[640];
+            struct str stage = {0};
+            str_printf(&stage, "neg =tmp; %s", isa_vop_name(op));
+            if (isa_vop_operands(op) > 0) str_printf(&stage, " %s", operands[k]);
+            if (isa_vop_operands(op) > 1) str_printf(&stage, " %s", operands[(k + 3) % 7]);
+            const char *type = ints ? "i32" : "f32", *all = str_text(&stage);
+            (void)snprintf(text, sizeof text,
+                           "graph \"g\"\nin %%x : %s[2,3]\nin %%y : %s[3]\nin %%z : %s[]\n"
+                           "%%v : %s[2,3] = map %%x, %%y, %%z chain=(%s)%s%s node=\"v\"\nout %%v\n",
+                           type, type, type, type, all, strstr(all, "imm0") ? " imm0=-7" : "",
+                           !strstr(all, "imm3") ? ""
+                           : ints               ? " imm3=2147483647"
+                                                : " imm3=1e-08");
+            str_free(&stage);
+            same(text);
+        }
+    }
+}
+
+Test(text_graph, numbers_come_back_bit_by_bit) {
+    static const char *const types[] = {"f32", "f16", "bf16", "f64"};
+    uint64_t seed = 99;
+    for (int round = 0; round < 400; round++) {
+        struct arena *a = arena_new();
+        struct graph *g = graph_new(a, "n"), *back = NULL;
+        enum isa_dtype t = (enum isa_dtype)isa_dtype_parse(types[round % 4]);
+        int64_t dims[] = {8};
+        uint64_t *data = ARENA_ARRAY(a, uint64_t, 8);
+        for (int k = 0; k < 8; k++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            data[k] = seed;
+        }
+        struct graph_value *c = graph_add_const(g, "c", t, 1, dims, data);
+        graph_add_output(g, c);
+        struct str out = {0};
+        graph_print(g, &out);
+        cr_assert_null(parse(a, str_text(&out), &back), "%s", str_text(&out));
+        const void *got = back->outputs[0]->data;
+        size_t size = (size_t)isa_dtype_bits(t) / 8;
+        for (size_t k = 0; k < 8; k++) {
+            double value;
+            memcpy(&value, (const uint8_t *)data + 8 * k, sizeof value);
+            bool nan = t == ISA_F64 ? value != value
+                                    : isnan((double)num_load_f32(t, data, (int64_t)k)) != 0;
+            cr_expect(nan || !memcmp((const uint8_t *)got + k * size,
+                                     (const uint8_t *)data + k * size, size),
+                      "%s element %zu: %s", types[round % 4], k, str_text(&out));
+        }
+        str_free(&out);
+        arena_free(a);
+    }
+}
+
+Test(text_graph, hand_written_text_may_be_short) {
+    prints("# a comment\n\n   graph   \"g\"   // another\r\nin %x : f32[ 2 , 3 ]\n"
+           "const %c : f32[2,3] = { # the list\n  1, 2,\n  3, ... }\n"
+           "%y = map %x, %c chain=( add in1 ;\n max imm0 ) imm0=0\nout %y",
+           "graph \"g\"\nin %x : f32[2,3]\nconst %c : f32[2,3] = {1, 2, 3, 1, 2, 3}\n"
+           "%y : f32[2,3] = map %x, %c chain=(add in1; max imm0) imm0=0 node=\"y\"\nout %y\n");
+    prints("graph \"g\"\nconst %c : i4[5] = {1, -2, ...}\nout %c\n",
+           "graph \"g\"\nconst %c : i4[5] = {1, -2, 1, -2, 1}\nout %c\n");
+}
+
+Test(text_graph, names_are_quoted_where_they_must) {
+    same("graph \"\\x22\\x5c\\x0a\"\nin %\"a b\" : f32[]\nin %a/b:c-d.e_0 : f32[]\n"
+         "in %\"%\" : f32[]\nout %\"%\"\n");
+    same("graph \"\"\nin %a : f32[]\n%b : f32[] = map %a chain=(neg) node=\"x\\x09y\" "
+         "from=[\"\", \"q\"]\nout %b\n");
+}
+
+Test(text_graph, integer_chains_have_integer_immediates) {
+    same("graph \"g\"\nin %x : i64[2]\n%y : i64[2] = map %x chain=(add imm0; mul imm1) "
+         "imm0=-2147483648 imm1=2147483647 node=\"y\"\nout %y\n");
+    refused("graph \"g\"\nin %x : i64[2]\n%y = map %x chain=(add imm0) imm0=1.5\nout %y\n",
+            "g.npt:3:35: '1.5' is no immediate of an integer chain");
+    struct arena *a = arena_new();
+    struct graph *g = NULL;
+    cr_assert_null(parse(a,
+                         "graph \"g\"\nin %x : i64[1]\n%y = map %x chain=(add imm0) imm0=-3\n"
+                         "%z = map %x dtype=f32 chain=(add imm0) imm0=-3\nout %y\nout %z\n",
+                         &g));
+    cr_expect_eq(g->first->chain.imm[0], (int64_t)(uint32_t)-3);
+    cr_expect_eq(num_float((uint32_t)g->last->chain.imm[0]), -3.0f);
+    arena_free(a);
+}
+
+// ---- random graphs
+
+static uint64_t state;
+static int draw(int n) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return (int)((state >> 11) % (unsigned)n);
+}
+
+static void random_chain(struct graph_node *n) {
+    int length = draw(ISA_STAGES + 1), special = 0, saved = 0;
+    n->has_chain = true;
+    for (int k = 0; k < length; k++) {
+        struct isa_stage *st = &n->chain.st[k];
+        int op;
+        do
+            op = 1 + draw(51);
+        while (!isa_vop_name(op) || op == ISA_VOP_APRED || !num_vop_has(op, false) ||
+               (isa_vop_is_sf(op) && special));
+        special |= isa_vop_is_sf(op);
+        st->op = op;
+        int64_t *operand[] = {&st->a, &st->b};
+        for (int i = 0; i < isa_vop_operands(op); i++) {
+            int64_t src;
+            do
+                src = ISA_SRC_ACC + draw(9);
+            while ((src == ISA_SRC_TMP && !saved) ||
+                   (src > ISA_SRC_IN0 && src <= ISA_SRC_IN2 && n->chain_in[src - ISA_SRC_IN0] < 0));
+            *operand[i] = src;
+        }
+        st->save = draw(4) == 0;
+        saved |= st->save != 0;
+    }
+    for (int k = 0; k < ISA_IMMS; k++)
+        n->chain.imm[k] = (int64_t)((uint32_t)draw(1 << 30) << 2);
+}
+
+static struct graph *random_graph(struct arena *a) {
+    struct graph *g = graph_new(a, "random");
+    struct graph_value *v[64];
+    int n = 0;
+    int64_t dims[] = {2, 1 + draw(4)};
+    for (int k = 0; k < 3; k++) {
+        v[n] = graph_add_value(g, k ? "in put" : NULL, draw(2) ? ISA_F32 : ISA_F16, 2, dims);
+        v[n]->has_order = draw(2);
+        v[n]->order[0] = 1;
+        v[n]->file_dtype = draw(2) ? ISA_F64 : ISA_DTYPE_NONE;
+        v[n]->index_limit = draw(3);
+        graph_add_input(g, v[n++]);
+    }
+    float *data = ARENA_ARRAY(a, float, 2 * 4);
+    for (int k = 0; k < 8; k++)
+        data[k] = (float)draw(1 << 20) / 1000.0f;
+    v[n++] = graph_add_const(g, "c", ISA_F32, 2, dims, data);
+    for (int nodes = 1 + draw(20); nodes > 0; nodes--) {
+        struct graph_value *in[] = {v[draw(n)], v[draw(n)], v[draw(n)]};
+        bool map = draw(3) > 0;
+        struct graph_node *node =
+            graph_add_node(g, map ? GRAPH_MAP : GRAPH_REDUCE, draw(2) ? "some/node" : NULL,
+                           map ? 1 + draw(3) : 1, in, NULL);
+        if (!map) {
+            graph_set_word(g, node, GRAPH_ATTR_MODE, draw(2) ? "sum" : "max");
+            graph_set_ints(g, node, GRAPH_ATTR_AXES, 0, NULL);
+            for (int extra = draw(3); extra > 0; extra--)
+                (void)graph_add_chain_input(g, node, v[draw(n)]);
+        }
+        if (map || draw(2) || node->nin > 1) random_chain(node);
+        if (draw(2)) graph_set_int(g, node, GRAPH_ATTR_DTYPE, draw(2) ? ISA_F32 : ISA_BF16);
+        if (draw(2)) graph_add_origin(g, node, "origin \"1\"");
+        if (draw(2)) graph_add_origin(g, node, "other");
+        if (draw(3) == 0) node->kernel = "kernel.x";
+        npu_status st = graph_infer(g, node, "y");
+        cr_assert_null(st, "%s", npu_status_message(st));
+        v[n++] = node->outputs[0];
+    }
+    for (int k = 0; k < n; k++)
+        if (k == n - 1 || draw(4) == 0) graph_add_output(g, v[k]);
+    return g;
+}
+
+Test(text_graph, random_graphs_come_back) {
+    state = 4711;
+    for (int round = 0; round < 500; round++) {
+        struct arena *a = arena_new();
+        struct str out = {0};
+        struct graph *g = random_graph(a);
+        cr_assert_null(graph_verify(g, "random"));
+        graph_print(g, &out);
+        same(str_text(&out));
+        str_free(&out);
+        arena_free(a);
+    }
+}
+
+// ---- files
+
+static char folder[64];
+
+static void put(const char *name, const void *bytes, size_t size) {
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    cr_assert_null(file_write_atomic(path, (struct span){bytes, size}));
+}
+
+static npu_status parse_file(struct arena *a, const char *text, struct graph **g) {
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/g.npt", folder);
+    return text_graph_parse(a, (struct span){(const uint8_t *)text, strlen(text)}, path, g);
+}
+
+static void file_refused(const char *constant, const char *message) {
+    struct arena *a = arena_new();
+    struct graph *g = NULL;
+    char text[512];
+    (void)snprintf(text, sizeof text, "graph \"g\"\nconst %%c : f32[2] = %s\nout %%c\n", constant);
+    npu_status st = parse_file(a, text, &g);
+    cr_assert_not_null(st, "%s", constant);
+    cr_expect(strstr(npu_status_message(st), message), "expected \"%s\" in %s", message,
+              npu_status_message(st));
+    npu_status_free(st);
+    arena_free(a);
+}
+
+static void make_folder(void) {
+    (void)snprintf(folder, sizeof folder, "text_graph_XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void remove_folder(void) {
+    static const char *const names[] = {"g.npt", "g.npt.bin", "w.bin"};
+    char path[128];
+    for (int k = 0; k < 3; k++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, names[k]);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder);
+}
+
+TestSuite(text_files, .init = make_folder, .fini = remove_folder);
+
+Test(text_files, saved_graphs_come_back) {
+    struct arena *a = arena_new();
+    struct graph *g = graph_new(a, "saved"), *back = NULL;
+    static float many[300];
+    for (int k = 0; k < 300; k++)
+        many[k] = (float)k * 0.1f;
+    int64_t dims[] = {100}, odd[] = {99};
+    graph_add_output(g, graph_add_const(g, "a", ISA_F32, 1, dims, many));
+    graph_add_output(g, graph_add_const(g, "b", ISA_I8, 1, odd, many + 100));
+    graph_add_output(g, graph_add_const(g, "c", ISA_F32, 1, dims, many + 200)); // lies unaligned
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/g.npt", folder);
+    cr_assert_null(graph_save(g, path));
+    struct span text;
+    cr_assert_null(file_map_in(a, path, &text));
+    npu_status st = text_graph_parse(a, text, path, &back);
+    cr_assert_null(st, "%s", npu_status_message(st));
+    for (int k = 0; k < 3; k++)
+        cr_expect_arr_eq(back->outputs[k]->data, g->outputs[k]->data,
+                         (size_t)graph_value_bytes(g->outputs[k]));
+    struct str out = {0};
+    graph_print(back, &out);
+    cr_expect_eq(out.len, text.size);
+    cr_expect_arr_eq(str_text(&out), text.data, text.size);
+    str_free(&out);
+    arena_free(a);
+}
+
+Test(text_files, faults_of_files) {
+    put("w.bin", "abcdefghijkl", 12);
+    file_refused(".incbin \"w.bin\", 4, 8, 0", "g.npt:2:44: \"w.bin\" has changed: its bytes have "
+                                               "CRC-32 0x");
+    file_refused(".incbin \"w.bin\", 5, 8, 0", "has 12 bytes, fewer than 8 from 5 on");
+    file_refused(".incbin \"w.bin\", 9223372036854775807, 8, 0", "fewer than");
+    file_refused(".incbin \"w.bin\", 0, 7, 0", "7 bytes, but the type takes 8");
+    file_refused(".incbin \"../w.bin\", 0, 8, 0", "leaves the folder");
+    file_refused(".incbin \"a/../../w.bin\", 0, 8, 0", "leaves the folder");
+    file_refused(".incbin \"/etc/passwd\", 0, 8, 0", "leaves the folder");
+    file_refused(".incbin \"..\", 0, 8, 0", "leaves the folder");
+    file_refused(".incbin \"\", 0, 8, 0", "leaves the folder");
+    file_refused(".incbin \"none.bin\", 0, 8, 0", "none.bin");
+    file_refused(".incbin \"w.bin\", 0, 8", "expected ',', found the end of the line");
+    file_refused("crc(0x12345678)", "printed without the data");
+    file_refused("w.bin", "expected { elements } or .incbin");
+}
+
+// ---- faults
+
+Test(text_graph, faults_of_the_text) {
+    refused("", "g.npt:1:1: no graph");
+    refused("# nothing\n", "g.npt:2:1: no graph");
+    refused("graph \"g\"\n", "no line out %NAME");
+    refused("in %x : f32[]\n", "g.npt:1:1: expected graph \"NAME\" as the first line");
+    refused("graph g\n", "g.npt:1:7: expected text in double quotes, found 'g'");
+    refused("graph \"g\" x\n", "g.npt:1:11: expected the end of the line, found 'x'");
+    refused("graph \"g\n", "does not end in its line");
+    refused("graph \"\\n\"\n", "g.npt:1:8: in quotes");
+    refused("graph \"\\x00\"\n", "g.npt:1:8: in quotes");
+    line_refused("graph \"h\"", "g.npt:4:1: a second graph");
+    line_refused("input %y : f32[]", "g.npt:4:1: a line starts with in, const, out or %NAME");
+    line_refused("\x01", "found the byte 0x01");
+    line_refused("=", "expected in, const, out or %NAME, found '='");
+}
+
+Test(text_graph, faults_of_values) {
+    line_refused("in x : f32[]", "g.npt:4:4: expected a value's name, %NAME, found 'x'");
+    line_refused("in % : f32[]", "g.npt:4:6: expected a name of letters");
+    line_refused("in %\"\" : f32[]", "a name that is empty");
+    line_refused("in %x : f32[]", "g.npt:4:4: %x is defined again, first in line 2");
+    line_refused("in %y f32[]", "g.npt:4:7: expected ':', found 'f32'");
+    line_refused("in %y : f23[]", "g.npt:4:9: 'f23' is no type; there are f32 f16");
+    line_refused("in %y : none[]", "'none' is no type");
+    line_refused("in %y : f32", "expected dimensions as [2,3]; a scalar has []");
+    line_refused("in %y : f32[2", "expected ',' or ']', found 'out'");
+    line_refused("in %y : f32[2,]", "g.npt:4:15: expected an integer");
+    line_refused("in %y : f32[-1]", "dimension 0 is -1, expected 0 or more");
+    line_refused("in %y : f32[1.5]", "found '1.5'");
+    line_refused("in %y : f32[1,1,1,1,1,1,1,1,1]", "9 dimensions, at most 8");
+    line_refused("in %y : f32[4294967296,4294967296]", "more than 2^43 elements");
+    line_refused("in %y : f32[2,3] order=[0,0]", "g.npt:4:24: order is no permutation");
+    line_refused("in %y : f32[2,3] order=[0]", "order is no permutation");
+    line_refused("in %y : f32[2,3] limit=-1", "expected an integer from 0");
+    line_refused("in %y : f32[2,3] size=1", "expected file=DTYPE, limit=N or the end of the line");
+    line_refused("out %z", "g.npt:4:5: there is no value %z before this line");
+    line_refused("in %longname : f32[]\nout %longnme", "did you mean %longname?");
+    line_refused("out %x\nout %x", "g.npt:5:5: %x is an output already");
+    line_refused("out %c file=9", "'9' is no type");
+    line_refused("out %c 9", "expected file=DTYPE or the end of the line");
+}
+
+Test(text_graph, faults_of_constants) {
+    line_refused("const %d : f32[2]", "g.npt:4:18: expected '=', found the end of the line");
+    line_refused("const %d : f32[2] = {1}", "g.npt:4:21: 1 elements, expected 2");
+    line_refused("const %d : f32[2] = {1, 2, 3}", "g.npt:4:28: more than the 2 elements");
+    line_refused("const %d : f32[2] = {1 2}", "expected ',' or '}', found '2'");
+    line_refused("const %d : f32[2] = {...}", "expected a number, inf or nan, found '...'");
+    line_refused("const %d : f32[2] = {1, ..., 2}", "expected '}' behind ...");
+    line_refused("const %d : f32[99999999] = {1, ...}", "too many to repeat");
+    line_refused("const %d : f32[1] = {abc}", "expected a number, inf or nan, found 'abc'");
+    line_refused("const %d : f32[1] = {1e39}", "1e+39 is too large for f32");
+    line_refused("const %d : f16[1] = {65520}", "65520 is too large for f16");
+    line_refused("const %d : i8[1] = {128}", "expected an integer from -128 to 127, found '128'");
+    line_refused("const %d : i8[1] = {1.0}", "found '1.0'");
+    line_refused("const %d : u4[1] = {16}", "expected an integer from 0 to 15");
+    line_refused("const %d : bool[1] = {2}", "expected an integer from 0 to 1");
+    line_refused("const %d : u64[1] = {-1}", "expected an integer from 0 to 2^64 - 1");
+    line_refused("const %d : i64[1] = {9223372036854775808}", "expected an integer from");
+    line_refused("const %d : f32[1] = {1} x", "expected the end of the line, found 'x'");
+    line_refused("const %x : f32[1] = {1}", "%x is defined again");
+}
+
+Test(text_graph, faults_of_nodes) {
+    line_refused("%y : f32[2,3] = mapp %x", "g.npt:4:17: there is no op 'mapp'; did you mean map?");
+    line_refused("%y = dance %x", "there is no op 'dance'");
+    line_refused("%y", "expected ': TYPE' or '=', found the end of the line");
+    line_refused("%y, %z = copy %x", "a node has one result");
+    line_refused("%x = copy %c", "g.npt:4:1: %x is defined again, first in line 2");
+    line_refused("%y = copy %q", "g.npt:4:11: there is no value %q before this line");
+    line_refused("%y = copy %x,", "expected an input, %NAME");
+    line_refused("%y = copy %x, %c", "2 inputs, expected 1 to 1");
+    line_refused("%y = copy", "0 inputs, expected 1 to 1");
+    line_refused("%y : f32[3,2] = copy %x", "g.npt:4:6: %y is declared otherwise than its copy "
+                                            "gives: f32[2,3]");
+    line_refused("%y : f16[2,3] = copy %x", "gives: f32[2,3]");
+    line_refused("%y : f32[2,3] order=[1,1] = copy %x", "order is no permutation");
+    line_refused("%y = transpose %x perm=[0,2]", "perm");
+    line_refused("%y = transpose %x perms=[0,1]",
+                 "there is no attribute 'perms'; did you mean perm?");
+    line_refused("%y = transpose %x perm=[0,1] perm=[0,1]", "g.npt:4:30: perm stands twice");
+    line_refused("%y = transpose %x perm=1", "expected '[', found '1'");
+    line_refused("%y = reduce %x mode=sum axes=[0] keepdims=no", "expected an integer");
+    line_refused("%y = reduce %x mode=zum axes=[0]", "mode is 'zum', expected sum|mean");
+    line_refused("%y = softmax %x axis=2", "axis is 2, expected 0 to 1");
+    line_refused("%y = copy %x node=y", "expected text in double quotes");
+    line_refused("%y = copy %x node=\"a\" node=\"b\"", "node stands twice");
+    line_refused("%y = copy %x from=[\"a\" \"b\"]", "expected ',' or ']'");
+    line_refused("%y = copy %x kernel=\"a\" kernel=\"b\"", "kernel stands twice");
+    line_refused("%y = copy %x =", "expected KEY=VALUE, found '='");
+    line_refused("%y = copy %x axis", "expected '=', found the end of the line");
+}
+
+Test(text_graph, faults_of_chains) {
+    line_refused("%y = map %x", "a map needs a chain");
+    line_refused("%y = copy %x chain=(neg)", "a copy takes no chain");
+    line_refused("%y = map %x chain=neg", "expected '(', found 'neg'");
+    line_refused("%y = map %x chain=(negg)",
+                 "'negg' is no operation of a chain; did you mean neg?");
+    line_refused("%y = map %x chain=(add)", "expected an operand: acc, in0..in2, tmp, imm0..imm3");
+    line_refused("%y = map %x chain=(add in3)", "g.npt:4:24: 'in3' is no operand");
+    line_refused("%y = map %x chain=(add row)", "has operand code");
+    line_refused("%y = map %x chain=(add in1)", "reads in1, which the node does not have");
+    line_refused("%y = map %x chain=(add tmp)", "reads tmp, which no stage before saves");
+    line_refused("%y = map %x chain=(neg neg)", "expected ';', '=tmp' or ')', found 'neg'");
+    line_refused("%y = map %x chain=(neg =acc)", "expected =tmp");
+    line_refused("%y = map %x chain=(neg;neg;neg;neg;neg;neg;neg;neg;neg)", "at most 8 stages");
+    line_refused("%y = map %x chain=(exp; log)", "second special function");
+    line_refused("%y = map %x chain=(add imm0)", "reads imm0, which is not given");
+    line_refused("%y = map %x chain=(neg) imm0=1", "g.npt:4:30: no stage of the chain reads imm0");
+    line_refused("%y = map %x chain=(add imm0) imm0=1 imm0=2", "imm0 stands twice");
+    line_refused("%y = map %x chain=(add imm0) imm0=one", "'one' is no number");
+    line_refused("%y = map %x chain=(neg) chain=(neg)", "chain stands twice");
+    line_refused("%y = map %x imm0=1", "need a chain=(...)");
+    line_refused("%y = map %x chain=(add in1) in1=%c", "the inputs of a map stand behind its op");
+    line_refused("%y = reduce %x mode=sum axes=[0] chain=(add in1) in1=%x", "does not broadcast");
+    line_refused("%y = reduce %x mode=sum axes=[0] in1=%c", "need a chain=(...)");
+    line_refused("%y = map %x, %c chain=(and in1)", "and does not exist for f32");
+    line_refused("%y = map %x chain=(neg", "expected ';', '=tmp' or ')'");
+}
+
+// Each wrong line is reported once, what depends on it is not; at most 20 are.
+Test(text_graph, faults_are_gathered) {
+    struct arena *a = arena_new();
+    struct graph *g = NULL;
+    npu_status st = parse(a,
+                          "graph \"g\"\nin %x : f32[2\nin %y : f32[2]\n%z = map %x chain=(neg)\n"
+                          "%u = map %z chain=(neg)\n%v = map %y chain=(nog)\nout %u\nout %w\n",
+                          &g);
+    struct str out = {0};
+    npu_status_print(st, NULL, &out);
+    int lines = 0;
+    for (const char *at = str_text(&out); (at = strchr(at, '\n')); at++)
+        lines++;
+    cr_expect_eq(lines, 3, "%s", str_text(&out));
+    npu_status_free(st);
+    str_clear(&out);
+    str_puts(&out, "graph \"g\"\n");
+    for (int k = 0; k < 100; k++)
+        str_puts(&out, "out %nothing\n");
+    st = parse(a, str_text(&out), &g);
+    str_clear(&out);
+    npu_status_print(st, NULL, &out);
+    lines = 0;
+    for (const char *at = str_text(&out); (at = strchr(at, '\n')); at++)
+        lines++;
+    cr_expect_eq(lines, 20);
+    npu_status_free(st);
+    str_free(&out);
+    arena_free(a);
+}
