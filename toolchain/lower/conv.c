@@ -366,7 +366,7 @@ npu_status lower_convt(struct lower *L, const struct graph_node *n) {
     for (int64_t ry = 0; ry < c.os_h; ry++)
         for (int64_t rx = 0; rx < c.os_w; rx++) {
             struct conv_phase *ph = &c.phase[c.nphase++];
-            int64_t i0, istep, j0, jstep, q0, dq, e0, de;
+            int64_t i0, istep, j0, jstep, q0 = 0, dq, e0 = 0, de;
             int64_t a = taps(kh, c.os_h, dh, ry, &i0, &istep, &q0, &dq), b = taps(kw, c.os_w, dw, rx, &j0, &jstep, &e0, &de);
             *ph = (struct conv_phase){.kh = 1, .kw = 1, .dh = 1, .dw = 1, .ry = ry, .rx = rx, .zero = true, .k_at = c.k_total};
             if (a && b)

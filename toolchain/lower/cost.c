@@ -69,7 +69,10 @@ double lower_steps_cycles(const struct lower *L, double nstep, const struct lowe
     return (nstep - 1) * (longest + (double)L->hw->cp_semaphore) + sum;
 }
 
-int64_t lower_spm(const struct lower *L, bool all) { return all ? L->hw->spm_bytes : L->hw->spm_bytes / 2; }
+int64_t lower_spm(const struct lower *L, bool all) {
+    int percent = L->opt.spm_percent ? L->opt.spm_percent : 50;
+    return all ? L->hw->spm_bytes : L->hw->spm_bytes * percent / 100;
+}
 
 int64_t lower_psum_rows(const struct lower *L) { return hw_psum_bytes(L->hw) / hw_psum_row_bytes(L->hw); }
 

@@ -121,7 +121,7 @@ double lower_vec_cycles(const struct lower *L, int64_t elems, int inputs, const 
 // Cycles of n equal steps of that much loading (one engine's cycles), computing and storing.
 struct lower_step { double dma_cycles, dma_bytes, mxu_cycles, vec_cycles; };
 double lower_steps_cycles(const struct lower *L, double nstep, const struct lower_step *s);
-int64_t lower_spm(const struct lower *L, bool all);   // bytes a kernel may take: half, or everything
+int64_t lower_spm(const struct lower *L, bool all);   // bytes a kernel may take: opt.spm_percent, or everything
 int64_t lower_psum_rows(const struct lower *L);       // rows of 4 C bytes
 npu_status lower_no_fit(const struct lower *L, int n, const char *const *names, const int64_t *bytes);
 
@@ -182,8 +182,10 @@ void lower_kernel(struct lower *L, const struct graph_node *n, const char *kerne
 
 // ---- storage.c --------------------------------------------------------------------------------------------------------------
 npu_status lower_storage(struct lower *L);
-// True when the node only renames its input: no kernel.
+// True when the node's result is its input as a view, or contains all its inputs: no kernel.
 bool lower_is_alias(const struct lower *L, const struct graph_node *n);
+// True when input k of a concat already lies in its part of the result.
+bool lower_is_part(const struct lower *L, const struct graph_node *n, int k);
 
 // One function per row of lower.def.
 #define LOWER_OP(N, fn) npu_status lower_##fn(struct lower *L, const struct graph_node *n);

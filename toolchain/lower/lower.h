@@ -10,7 +10,8 @@
 #include "toolchain/tile/tile.h"
 
 struct lower_options {
-    int level;  // 0, 1: one slot per buffer (nothing overlaps); 2, 3: two slots
+    int level;       // 0, 1: one slot per buffer (nothing overlaps); 2, 3: two slots
+    int spm_percent; // of the scratchpad that a kernel's buffers should stay within; 0: 50
 };
 
 // Appends the kernels of g to *out (new, same hw). The graph is static, folded, and lives as long as *out: constants, names and

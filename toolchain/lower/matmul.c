@@ -207,9 +207,15 @@ npu_status lower_matmul(struct lower *L, const struct graph_node *n) {
     }
     mm.a = lower_broadcast(L, a, nb + 2, asize);
     mm.b = lower_broadcast(L, b, nb + 2, bsize);
-    if (b->data) {
+    if (b->data) {   // packed from the model's row-major elements, whatever order its own buffer has
         mm.data = b->data;
         mm.data_name = b->name;
+        int64_t step = 1;
+        for (int d = b->rank - 1; d >= 0; d--) {
+            int to = nb + 2 - b->rank + d;
+            if (to >= 0) mm.b.stride[to] = b->dims[d] > 1 ? step : 0;
+            step *= b->dims[d];
+        }
     }
     if (ta) lower_permute_last(&mm.a, nb);
     if (tb) lower_permute_last(&mm.b, nb);

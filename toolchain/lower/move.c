@@ -75,7 +75,7 @@ npu_status lower_concat(struct lower *L, const struct graph_node *n) {
         a.size[axis] = v->dims[axis];
         a.out.offset = lower_at(&L->place[n->outputs[0]->id], a.rank, at).offset;
         at[axis] += v->dims[axis];
-        NPU_TRY(lower_affine_run(L, &a));
+        if (!lower_is_part(L, n, i)) NPU_TRY(lower_affine_run(L, &a));
     }
     return NULL;
 }

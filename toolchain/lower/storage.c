@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each value lies in DRAM.
+// Where each value lies in DRAM, and which nodes move nothing because their result is a view.
 //
-//   graph inputs and outputs   a buffer each, row-major, in the program's type
-//   constants                  weight buffers of the model's bytes, made when a kernel reads them
-//   results                    scratch buffers in the value's storage order
-//   views                      an alias of another value's buffer with its own strides
+//   1. fixed: graph inputs and outputs (a buffer each, row-major), constants (weight buffers of the model's bytes)
+//   2. from the last node to the first, for each node that could be a view:
+//        result already placed    its input is placed inside the result where that stores well (the producer then writes there)
+//        concat                   the result gets a buffer, the inputs their parts of it
+//        other                    left for 3 when it will be a view of its source; else as above with a buffer of its own
+//   3. from the first node to the last: views of placed inputs; every other value gets a buffer in its storage order
+//
+// A value "stores well" in a place when the dimension that is contiguous in its own storage order is contiguous there too, in
+// runs of at least a burst. Results of nodes that ended up in a different place are copied by their kernels.
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
@@ -17,16 +22,40 @@ static struct lower_view strided(const struct graph_value *v, int buf) {
     return p;
 }
 
-static void put(struct lower *L, const struct graph_value *v, struct lower_view place) {
-    L->place[v->id] = place;
+static void put(struct lower *L, const struct graph_value *v, const struct lower_view *place) {
+    L->place[v->id] = *place;
     L->placed[v->id] = true;
 }
 
 static void own(struct lower *L, const struct graph_value *v, enum tile_kind kind, const void *data) {
-    put(L, v, strided(v, tile_add_dram(L->p, v->name, kind, lower_max(graph_value_bytes(v), 1), data, v)));
+    struct lower_view p = strided(v, tile_add_dram(L->p, v->name, kind, lower_max(graph_value_bytes(v), 1), data, v));
+    put(L, v, &p);
 }
 
-// Strides of `to` (row-major order of the same elements) over the memory of `from`; false when they do not exist.
+// Constants are row-major in the model; one whose storage order differs is stored in that order, so that kernels load runs.
+static void own_constant(struct lower *L, const struct graph_value *v) {
+    if (!v->has_order || v->rank < 2 || isa_dtype_bits((int)v->dtype) < 8) {
+        struct graph_value plain = *v;
+        plain.has_order = false;
+        struct lower_view p = strided(&plain, tile_add_dram(L->p, v->name, TILE_WEIGHT, lower_max(graph_value_bytes(v), 1), v->data, v));
+        put(L, v, &p);
+        return;
+    }
+    size_t es = (size_t)lower_dtype_bytes(v->dtype);
+    uint8_t *to = arena_alloc(L->a, (size_t)graph_value_bytes(v));
+    const uint8_t *from = v->data;
+    struct lower_view p = strided(v, -1);
+    int64_t at[LOWER_DIMS] = {0}, one[LOWER_DIMS], k = 0;
+    for (int d = 0; d < v->rank; d++) one[d] = 1;
+    do {
+        int64_t i = 0;
+        for (int d = 0; d < v->rank; d++) i += at[d] * p.stride[d];
+        memcpy(to + (size_t)i * es, from + (size_t)k++ * es, es);
+    } while (lower_next(v->rank, v->dims, one, at));
+    own(L, v, TILE_WEIGHT, to);
+}
+
+// Strides of `to` (row-major order of the same elements) over the memory of `from`; false when there are none.
 static bool reshaped(const struct graph_value *from, const struct lower_view *place, const struct graph_value *to, struct lower_view *out) {
     int64_t size[LOWER_DIMS], stride[LOWER_DIMS];
     int n = 0;
@@ -57,33 +86,159 @@ static bool reshaped(const struct graph_value *from, const struct lower_view *pl
     return true;
 }
 
-static bool is_constant(const struct graph_value *v) { return v->data != NULL; }
+// Place of n's result as a view of its input at `in`.
+static bool forward(const struct graph_node *n, const struct lower_view *in, struct lower_view *out) {
+    const struct graph_value *x = n->inputs[0], *y = n->outputs[0];
+    int64_t start[LOWER_DIMS] = {0};
+    if (x->dtype != y->dtype || n->has_chain) return false;
+    if (n->op == GRAPH_RESHAPE) return reshaped(x, in, y, out);
+    *out = *in;
+    memset(out->stride, 0, sizeof out->stride);
+    for (int d = 0; d < y->rank; d++) {
+        if (n->op == GRAPH_TRANSPOSE) {
+            out->stride[d] = in->stride[graph_ints_at(n, GRAPH_ATTR_PERM, d, y->rank - 1 - d)];
+        } else if (n->op == GRAPH_EXPAND) {
+            int from = d - (y->rank - x->rank);
+            out->stride[d] = from >= 0 && x->dims[from] > 1 ? in->stride[from] : 0;
+        } else if (n->op == GRAPH_SLICE) {
+            start[d] = graph_ints_at(n, GRAPH_ATTR_STARTS, d, 0);
+            out->stride[d] = y->dims[d] > 1 ? in->stride[d] * graph_ints_at(n, GRAPH_ATTR_STEPS, d, 1) : 0;
+        } else {
+            return false;
+        }
+    }
+    out->offset = lower_at(in, x->rank, start).offset;
+    return true;
+}
+
+// Place of n's k-th input so that n's result at `out` is it, or contains it.
+static bool backward(const struct graph_node *n, int k, const struct lower_view *out, struct lower_view *in) {
+    const struct graph_value *x = n->inputs[k], *y = n->outputs[0];
+    if (x->dtype != y->dtype || n->has_chain) return false;
+    if (n->op == GRAPH_RESHAPE) return reshaped(y, out, x, in);
+    *in = *out;
+    if (n->op == GRAPH_TRANSPOSE) {
+        for (int d = 0; d < y->rank; d++) in->stride[graph_ints_at(n, GRAPH_ATTR_PERM, d, y->rank - 1 - d)] = out->stride[d];
+        return true;
+    }
+    if (n->op != GRAPH_CONCAT) return false;
+    int axis = (int)graph_int(n, GRAPH_ATTR_AXIS, 0);
+    int64_t start[LOWER_DIMS] = {0};
+    for (int i = 0; i < k; i++) start[axis] += n->inputs[i]->dims[axis];
+    in->offset = lower_at(out, y->rank, start).offset;
+    if (x->dims[axis] == 1) in->stride[axis] = 0;
+    return true;
+}
+
+static int innermost(const struct graph_value *v, const struct lower_view *p) {
+    int best = -1;
+    for (int d = 0; d < v->rank; d++)
+        if (v->dims[d] > 1 && p->stride[d] && (best < 0 || (p->stride[d] < p->stride[best]))) best = d;
+    return best;
+}
+
+static bool stores_well(const struct lower *L, const struct graph_value *v, const struct lower_view *p) {
+    struct lower_view want = strided(v, -1);
+    bool same = true;
+    for (int d = 0; d < v->rank; d++) same = same && (v->dims[d] == 1 || want.stride[d] == p->stride[d]);
+    if (same) return true;
+    int in = innermost(v, &want);
+    if (in < 0 || in != innermost(v, p) || p->stride[in] != 1) return false;
+    return v->dims[in] * lower_dtype_bytes(v->dtype) >= lower_min(64, L->hw->dma_burst_bytes);
+}
+
+// The matrix engine takes its operands with any strides; only the runs count.
+static bool only_products(const struct lower *L, const struct graph_value *v, const struct lower_view *p) {
+    int in = innermost(v, p);
+    if (in < 0 || p->stride[in] != 1 || v->is_output) return false;
+    for (const struct graph_node *n = L->g->first; n; n = n->next)
+        for (int k = 0; k < n->nin; k++)
+            if (n->inputs[k] == v && (n->op != GRAPH_MATMUL || k >= n->nown)) return false;
+    return v->dims[in] * lower_dtype_bytes(v->dtype) >= L->hw->dma_burst_bytes;
+}
+
+static bool is_view(const struct graph_node *n) {
+    return n && (n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE || n->op == GRAPH_SLICE || n->op == GRAPH_EXPAND);
+}
+
+static bool good_view(const struct lower *L, const struct graph_node *n, const struct lower_view *p) {
+    const struct graph_value *y = n->outputs[0];
+    return n->op == GRAPH_EXPAND || stores_well(L, y, p) || only_products(L, y, p);
+}
+
+// Would n's result be a good view if nothing above it moved? The source is taken to lie in its own order.
+static bool will_view(const struct lower *L, const struct graph_node *n, struct lower_view *place) {
+    const struct graph_value *x = n->inputs[0];
+    struct lower_view from;
+    if (L->placed[x->id]) from = L->place[x->id];
+    else if (!is_view(x->producer) || !will_view(L, x->producer, &from)) from = strided(x, -1);
+    return forward(n, &from, place) && good_view(L, n, place);
+}
+
+// Can input k of n lie where n's result at `out` wants it? Yes when whatever makes it can write there: a kernel, or a view whose
+// own input can be moved in turn (a view that cannot be moved stays one, and n copies).
+static bool can_push(const struct lower *L, const struct graph_node *n, int k, const struct lower_view *out, struct lower_view *place) {
+    const struct graph_value *x = n->inputs[k];
+    struct lower_view above;
+    if (L->placed[x->id] || (n->op == GRAPH_TRANSPOSE && graph_count_uses(L->g, x) > 1)) return false;
+    if (!backward(n, k, out, place) || !stores_well(L, x, place)) return false;
+    return !is_view(x->producer) || can_push(L, x->producer, 0, place, &above);
+}
+
+static void push(struct lower *L, const struct graph_node *n) {
+    for (int k = 0; k < (n->op == GRAPH_CONCAT ? n->nin : 1); k++) {
+        struct lower_view p;
+        if (can_push(L, n, k, &L->place[n->outputs[0]->id], &p)) put(L, n->inputs[k], &p);
+    }
+}
 
 npu_status lower_storage(struct lower *L) {
     const struct graph *g = L->g;
     L->place = ARENA_ARRAY(L->a, struct lower_view, (size_t)g->nvalue + 1);
     L->placed = ARENA_ARRAY(L->a, bool, (size_t)g->nvalue + 1);
     for (int i = 0; i < g->ninput; i++) own(L, g->inputs[i], TILE_INPUT, NULL);
-    for (int i = 0; i < g->nvalue; i++) {
-        const struct graph_value *v = g->values[i];
-        if (v && is_constant(v) && !L->placed[i]) own(L, v, TILE_WEIGHT, v->data);
-    }
+    for (int i = 0; i < g->nvalue; i++)
+        if (g->values[i] && g->values[i]->data && !L->placed[i]) own_constant(L, g->values[i]);
     for (int i = 0; i < g->noutput; i++)
         if (!L->placed[g->outputs[i]->id]) own(L, g->outputs[i], TILE_OUTPUT, NULL);
-    for (const struct graph_node *n = g->first; n; n = n->next) {
+    for (const struct graph_node *n = g->last; n; n = n->prev) {
+        struct lower_view p;
+        if (!is_view(n) && n->op != GRAPH_CONCAT) continue;
+        const struct graph_value *y = n->outputs[0];
+        if (!L->placed[y->id]) {
+            if (is_view(n) && will_view(L, n, &p)) continue;
+            own(L, y, TILE_SCRATCH, NULL);
+        }
+        push(L, n);
+    }
+    for (const struct graph_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nout; k++) {
             const struct graph_value *v = n->outputs[k];
-            struct lower_view view;
+            struct lower_view p;
             if (L->placed[v->id]) continue;
-            if (n->op == GRAPH_RESHAPE && !v->has_order && reshaped(n->inputs[0], &L->place[n->inputs[0]->id], v, &view))
-                put(L, v, view);
-            else
-                own(L, v, TILE_SCRATCH, NULL);
+            if (is_view(n) && forward(n, &L->place[n->inputs[0]->id], &p) && good_view(L, n, &p)) put(L, v, &p);
+            else own(L, v, TILE_SCRATCH, NULL);
         }
-    }
     return NULL;
 }
 
+static bool same_place(const struct graph_value *v, const struct lower_view *a, const struct lower_view *b) {
+    bool same = a->buf == b->buf && a->offset == b->offset;
+    for (int d = 0; d < v->rank && same; d++) same = v->dims[d] == 1 || a->stride[d] == b->stride[d];
+    return same;
+}
+
+bool lower_is_part(const struct lower *L, const struct graph_node *n, int k) {
+    struct lower_view p;
+    return backward(n, k, &L->place[n->outputs[0]->id], &p) && same_place(n->inputs[k], &p, &L->place[n->inputs[k]->id]);
+}
+
 bool lower_is_alias(const struct lower *L, const struct graph_node *n) {
-    return (graph_ops[n->op].traits & GRAPH_VIEW) && L->place[n->outputs[0]->id].buf == L->place[n->inputs[0]->id].buf;
+    struct lower_view p;
+    if (n->op == GRAPH_CONCAT) {
+        for (int k = 0; k < n->nin; k++)
+            if (!lower_is_part(L, n, k)) return false;
+        return true;
+    }
+    return is_view(n) && forward(n, &L->place[n->inputs[0]->id], &p) && same_place(n->outputs[0], &p, &L->place[n->outputs[0]->id]);
 }
