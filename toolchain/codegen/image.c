@@ -8,6 +8,7 @@
 #include "runtime/base/str.h"
 #include "toolchain/codegen/codegen.h"
 #include "toolchain/plan/plan.h"
+#include "toolchain/schedule/schedule.h"
 
 #define CODE_ALIGN 64
 
@@ -113,10 +114,7 @@ static void tags(struct tile_program *p, struct npu_program_image *image) {
 
 static void stats(struct tile_program *p, struct npu_program_image *image) {
     struct npu_image_stat *s = ARENA_ARRAY(p->arena, struct npu_image_stat, 8);
-    double estimate = 0;
-    for (int i = 0; i < p->nkernel; i++)
-        estimate += p->kernels[i]->estimate_cycles;
-    s[0] = (struct npu_image_stat){"estimated_cycles", (int64_t)estimate};
+    s[0] = (struct npu_image_stat){"estimated_cycles", (int64_t)schedule_estimate(p)};
     s[1] = (struct npu_image_stat){"scratch.bound_bytes", p->scratch_bound_bytes};
     s[2] = (struct npu_image_stat){"scratch.peak_bytes", p->scratch_peak_bytes};
     s[3] = (struct npu_image_stat){"spm.bound_bytes", p->spm_bound_bytes};

@@ -15,14 +15,28 @@
 #define NPU_VERSION "0.1.0"
 #endif
 
+// What -O3 tries: part of the scratchpad that a kernel fills, loads across the border of kernels,
+// large loads cut over the DMA engines.
+struct variant {
+    int spm_percent;
+    bool across_kernels, split;
+};
+
+static const struct variant variants[] = {
+    {50, true, true}, {50, true, false}, {50, false, true},  {33, true, true},  {25, true, true},
+    {12, true, true}, {75, true, true},  {100, false, true}, {33, true, false}, {25, false, true},
+};
+
 // Order, queues and addresses. When kernels overlapping each other do not fit into the scratchpad
 // together, they do not overlap.
-static npu_status place(const struct npuc_options *o, struct tile_program *p) {
-    if (o->pass.level >= 2) schedule_split(p);
+static npu_status place(const struct npuc_options *o, const struct variant *v,
+                        struct tile_program *p) {
+    bool overlap = o->pass.level >= 2;
+    if (overlap && v->split) schedule_split(p);
     int n = p->nop;
     struct tile_op **original = arena_copy(p->arena, p->ops, (size_t)n * sizeof *p->ops + 1);
-    struct schedule_options order = {.prefetch = o->pass.level >= 2,
-                                     .across_kernels = o->pass.level >= 2};
+    struct schedule_options order = {.prefetch = overlap,
+                                     .across_kernels = overlap && v->across_kernels};
     schedule_order(p, &order);
     npu_status st = plan_onchip(p);
     if (npu_status_code(st) == NPU_NO_FIT && order.across_kernels) {
@@ -38,18 +52,45 @@ static npu_status place(const struct npuc_options *o, struct tile_program *p) {
     return plan_dram(p, &(struct plan_options){.reuse = o->pass.level >= 1});
 }
 
-npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
-    struct tile_program *p = tile_program_new(a, &r->hw);
-    NPU_TRY(lower_graph(r->graph, &r->hw, &(struct lower_options){.level = o->pass.level}, p));
+static npu_status schedule(const struct npuc_options *o, const struct variant *v,
+                           const struct npuc_result *r, struct tile_program *p) {
+    NPU_TRY(
+        lower_graph(r->graph, &r->hw,
+                    &(struct lower_options){.level = o->pass.level, .spm_percent = v->spm_percent},
+                    p));
     NPU_TRY(tile_verify(p, "lower"));
-    NPU_TRY(place(o, p));
-    NPU_TRY(schedule_sync(p));
-    r->tiles = p;
+    NPU_TRY(place(o, v, p));
+    return schedule_sync(p);
+}
+
+// The first variant; at -O3 the one with the shortest estimate.
+static npu_status search(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
+    size_t count = o->pass.level >= 3 ? sizeof variants / sizeof *variants : 1;
+    double best = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct tile_program *p = tile_program_new(a, &r->hw);
+        npu_status st = schedule(o, &variants[i], r, p);
+        if (i > 0 && npu_status_code(st) == NPU_NO_FIT) {
+            npu_status_free(st);
+            continue;
+        }
+        NPU_TRY(st);
+        double cycles = schedule_estimate(p);
+        if (r->tiles && cycles >= best) continue;
+        r->tiles = p;
+        best = cycles;
+    }
+    r->estimated_cycles = best;
+    return NULL;
+}
+
+npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
+    NPU_TRY(search(o, a, r));
     struct codegen_stream code;
-    codegen_select(p, &code);
+    codegen_select(r->tiles, &code);
     if (o->pass.level >= 1) codegen_roll(a, &code);
     r->instructions = code.n;
-    r->image = codegen_image(p, r->graph, codegen_encode(a, &code),
+    r->image = codegen_image(r->tiles, r->graph, codegen_encode(a, &code),
                              &(struct codegen_options){.program_name = r->graph->name,
                                                        .producer = "npuc " NPU_VERSION,
                                                        .target = o->target,

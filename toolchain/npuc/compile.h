@@ -14,6 +14,7 @@ struct npuc_result {
     struct pass_log passes;
     struct tile_program *tiles;      // NULL when the pipeline stopped before
     struct npu_program_image *image; // NULL when the pipeline stopped before
+    double estimated_cycles;         // of the whole run, by schedule_estimate
     int instructions;                // in the code, loops counted once
 };
 

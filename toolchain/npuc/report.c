@@ -86,9 +86,6 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
     if (!o->report) return NULL;
     if (!r->tiles || !r->image)
         return npu_fail(USAGE, "--report needs a model that is compiled to the end");
-    double estimate = 0;
-    for (int i = 0; i < r->tiles->nkernel; i++)
-        estimate += r->tiles->kernels[i]->estimate_cycles;
     char program_hash[32], timing_hash[32];
     snprintf(program_hash, sizeof program_hash, "%016llx",
              (unsigned long long)r->image->hw_program_hash);
@@ -103,7 +100,7 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
         tensors(r->image, CONTAINER_ROLE_OUTPUT), "passes", pass_rows(&r->passes), "fused_nodes",
         r->passes.fused, "kept_f32", kept(&r->passes), "memory", memory(r), "code_bytes",
         (json_int_t)r->image->code.size, "instructions", r->instructions, "estimated_cycles",
-        estimate, "layers", layer_rows(r->tiles));
+        r->estimated_cycles, "layers", layer_rows(r->tiles));
     char *dump = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
     if (!dump) return npu_fail(NO_MEMORY, "writing %s", o->report);

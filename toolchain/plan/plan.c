@@ -211,7 +211,7 @@ int plan_segments(const struct tile_program *p, struct plan_segment out[4]) {
             if (lo < 0 || b->addr[0] < lo) lo = b->addr[0];
             if (b->addr[0] + b->bytes > hi) hi = b->addr[0] + b->bytes;
         }
-        if (lo >= 0) out[n++] = (struct plan_segment){kinds[k], lo, align_up(hi, DRAM_ALIGN) - lo};
+        if (lo >= 0) out[n++] = (struct plan_segment){kinds[k], lo, hi - lo};
     }
     return n;
 }

@@ -168,6 +168,15 @@ static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], bool 
     }
 }
 
+// Every byte of y is one of x: x is without gaps, or both have the same shape at the same place.
+static bool covers(const struct access *x, const struct access *y) {
+    if (y->lo < x->lo || y->hi > x->hi) return false;
+    if (x->dense) return true;
+    return x->lo == y->lo && x->hi == y->hi && x->pat->dtype == y->pat->dtype &&
+           !memcmp(x->pat->size, y->pat->size, sizeof x->pat->size) &&
+           !memcmp(x->pat->stride, y->pat->stride, sizeof x->pat->stride);
+}
+
 static void remember(struct sync *s, int op) {
     const struct tile_op *t = s->p->ops[op];
     for (int k = 0; k < t->npat; k++) {
@@ -178,7 +187,7 @@ static void remember(struct sync *s, int op) {
         for (int b = bucket_of(m, x.lo); b <= bucket_of(m, x.hi - 1); b++) {
             for (struct access *y = m->bucket[b]; y; y = y->next) {
                 // Whoever conflicts with y from now on conflicts with x too, and x is later.
-                bool inside = x.dense && y->lo >= x.lo && y->hi <= x.hi && y->op != op;
+                bool inside = y->op != op && covers(&x, y);
                 if (inside && (x.write || (!y->write && y->engine == x.engine))) *y->dead = true;
             }
             struct access *copy = ARENA_NEW(s->p->arena, struct access);
