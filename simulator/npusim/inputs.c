@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs: from files, converted by the runtime (floats to nearest even), else from the seed. A
+// drawn element depends on the seed, the tensor's name and its position alone: floats are uniform
+// in [-1, 1), integers that index something are uniform in its range, other integers and booleans
+// are 1.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/diag.h"
+#include "simulator/npusim/tensors.h"
+
+static npu_status write_file(struct npusim *s, enum npu_role role, const struct npusim_tensor *t,
+                             const char *path) {
+    struct tensor_data file;
+    NPU_TRY(npusim_read_file(s->a, path, &file));
+    npu_status st = npusim_check_shape(t, &file);
+    if (!st)
+        st = npu_session_write(s->session, role, t->index, (enum npu_dtype)file.dtype, file.data,
+                               file.size_bytes);
+    return st ? npu_note(st, "%s for '%s'", path, t->info.name) : NULL;
+}
+
+// Finalizer of splitmix64: a bijection that spreads every bit.
+static uint64_t mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static npu_status draw(struct npusim *s, const struct npusim_tensor *t) {
+    const uint64_t n = t->info.elements;
+    const int64_t limit = t->info.index_limit;
+    uint64_t key = mix(s->o->seed);
+    for (const char *c = t->info.name; *c; c++)
+        key = mix(key ^ (uint8_t)*c);
+    if (isa_dtype_is_float((int)t->info.dtype)) {
+        float *v = ARENA_ARRAY(s->a, float, n);
+        for (uint64_t i = 0; i < n; i++)
+            v[i] = (float)(int32_t)(mix(key + i) >> 40) / 8388608.0f - 1.0f;
+        if (!s->o->quiet)
+            fprintf(stderr,
+                    "npusim: input '%s' is not given: drawn from -1 to 1, seed %" PRIu64 "\n",
+                    t->info.name, s->o->seed);
+        return npu_session_write(s->session, NPU_INPUT, t->index, NPU_F32, v, n * sizeof *v);
+    }
+    int64_t *v = ARENA_ARRAY(s->a, int64_t, n);
+    for (uint64_t i = 0; i < n; i++)
+        v[i] = limit > 0 ? (int64_t)(mix(key + i) % (uint64_t)limit) : 1;
+    if (!s->o->quiet && limit > 0)
+        fprintf(stderr,
+                "npusim: input '%s' is not given: indices drawn from 0 to %" PRId64
+                ", seed %" PRIu64 "\n",
+                t->info.name, limit - 1, s->o->seed);
+    else if (!s->o->quiet)
+        fprintf(stderr, "npusim: input '%s' is not given: all ones\n", t->info.name);
+    return npu_session_write(s->session, NPU_INPUT, t->index, NPU_I64, v, n * sizeof *v);
+}
+
+// --input NAME=FILE: inputs first, then state.
+static npu_status set_named(struct npusim *s, const struct npusim_pair *p, bool *given) {
+    size_t i;
+    npu_status st = npusim_tensors_find(&s->in, "input", p->name, &i);
+    if (!st) {
+        given[i] = true;
+        return write_file(s, NPU_INPUT, &s->in.item[i], p->value);
+    }
+    for (i = 0; i < s->state.n; i++)
+        if (strcmp(s->state.item[i].info.name, p->name) == 0) {
+            npu_status_free(st);
+            return write_file(s, NPU_STATE, &s->state.item[i], p->value);
+        }
+    return st;
+}
+
+npu_status npusim_set_inputs(struct npusim *s) {
+    struct diag faults = {0};
+    bool *given = ARENA_ARRAY(s->a, bool, s->in.n);
+    if (s->o->inputs) NPU_TRY(npusim_tensors_distinct(&s->in, "input"));
+    for (int i = 0; i < s->o->input.n; i++)
+        diag_add(&faults, set_named(s, &s->o->input.item[i], given));
+    size_t found = 0;
+    for (size_t i = 0; i < s->in.n; i++) {
+        if (given[i]) continue;
+        const struct npusim_tensor *t = &s->in.item[i];
+        const char *path =
+            s->o->inputs ? npusim_find_file(s->a, s->o->inputs, t, i, "in_", NULL, "input") : NULL;
+        found += path != NULL;
+        diag_add(&faults, path ? write_file(s, NPU_INPUT, t, path) : draw(s, t));
+    }
+    if (s->o->inputs && !found && s->in.n && !faults.count)
+        diag_add(
+            &faults,
+            npu_fail(
+                USAGE,
+                "--inputs %s: no file in it belongs to an input (%s.npy, in_%s.npy, input_0.pb)",
+                s->o->inputs, s->in.item[0].file, s->in.item[0].file));
+    return diag_finish(&faults);
+}

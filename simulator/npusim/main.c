@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// npusim: load, open the simulated device, give inputs, run, report, write, compare.
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/hw_yaml.h"
+#include "runtime/base/str.h"
+#include "runtime/base/text.h"
+#include "runtime/include/npu/simulator.h"
+#include "simulator/npusim/report.h"
+
+// The program's machine with --set applied, as text for the device.
+static npu_status open_device(struct npusim *s) {
+    struct hw hw = s->program->machine;
+    struct str yaml = {0};
+    for (int i = 0; i < s->o->set.n; i++)
+        NPU_TRY_NOTE(
+            hw_set_text(&hw, s->o->set.item[i].value, HW_SET_TIMING),
+            "--set %s: a parameter that decides which programs are legal belongs to npuc --set",
+            s->o->set.item[i].value);
+    hw_print_yaml(&hw, &yaml);
+    npu_status st = str_status(&yaml);
+    const struct npu_simulator_config config = {.machine = str_text(&yaml),
+                                                .no_data = s->o->no_data};
+    if (!st) st = npu_device_open(npu_simulator_ops(), &config, &s->device);
+    str_free(&yaml);
+    return st;
+}
+
+static npu_status set_scalars(struct npusim *s) {
+    for (int i = 0; i < s->o->scalar.n; i++) {
+        const struct npusim_pair *p = &s->o->scalar.item[i];
+        uint64_t index;
+        int64_t value;
+        if (!text_parse_u64(p->name, &index) || index > 15 || !text_parse_i64(p->value, &value))
+            return npu_fail(USAGE,
+                            "--scalar %s=%s: expected K=VALUE with K from 0 to 15 and an integer",
+                            p->name, p->value);
+        NPU_TRY(npu_session_set_scalar(s->session, (unsigned)index, (uint64_t)value));
+    }
+    return NULL;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(struct arena *a, const double *v, uint64_t n) {
+    double *sorted = ARENA_ARRAY(a, double, n);
+    memcpy(sorted, v, n * sizeof *v);
+    qsort(sorted, n, sizeof *v, by_value);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+// The runs after the first. Without noise every run takes the same cycles: anything else is a
+// mistake of ours.
+static npu_status repeat(struct npusim *s, struct sim_device *d, struct npusim_runs *runs) {
+    const struct sim_totals first = *sim_device_totals(d);
+    const double mhz = (double)sim_device_hw(d)->clock_npu_mhz;
+    runs->n = s->o->runs;
+    runs->cycles = first.cycles;
+    runs->time_us = ARENA_ARRAY(s->a, double, runs->n);
+    runs->wall_seconds = ARENA_ARRAY(s->a, double, runs->n);
+    for (uint64_t i = 0; i < runs->n; i++) {
+        uint64_t cycles = first.cycles;
+        double seconds = first.run_seconds;
+        if (i > 0 && first.jobs == 1) NPU_TRY(sim_device_repeat(d, &cycles, &seconds));
+        if (i > 0 && first.jobs != 1) {
+            sim_device_begin(d, NULL);
+            NPU_TRY(npu_session_run(s->session, NULL));
+            cycles = sim_device_totals(d)->cycles;
+            seconds = sim_device_totals(d)->run_seconds;
+        }
+        NPU_ASSERT(cycles == first.cycles);
+        runs->time_us[i] = (double)cycles / mhz;
+        runs->wall_seconds[i] = seconds;
+    }
+    runs->median_seconds = median(s->a, runs->wall_seconds, runs->n);
+    return NULL;
+}
+
+static npu_status run(struct npusim *s, struct trace_log *log) {
+    struct npusim_runs runs = {0};
+    NPU_TRY(npu_program_load(s->o->program, &s->program));
+    NPU_TRY(open_device(s));
+    NPU_TRY(npu_session_new(s->device, s->program, &s->session));
+    if (s->o->entry) NPU_TRY(npu_session_set_entry(s->session, s->o->entry));
+    NPU_TRY(npusim_tensors_list(s));
+    NPU_TRY(set_scalars(s));
+    NPU_TRY(npusim_set_inputs(s));
+    struct sim_device *d = sim_device_of(s->device);
+    sim_device_begin(d, s->o->trace_file ? log : NULL);
+    npu_status st = npu_session_run(s->session, NULL);
+    if (st) return npu_note(st, "running %s", s->o->program);
+    if (s->o->verbose)
+        fprintf(stderr, "npusim: functional pass %.3f s, timing %.3f s\n",
+                sim_device_totals(d)->exec_seconds, sim_device_totals(d)->run_seconds);
+    NPU_TRY(trace_log_finish(log));
+    NPU_TRY(repeat(s, d, &runs));
+    NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs));
+    NPU_TRY(npusim_write_outputs(s));
+    return s->o->expect.n || s->o->expects ? npusim_compare(s) : NULL;
+}
+
+int main(int argc, char **argv) {
+    jmp_buf oom;
+    struct arena *volatile a = arena_new();
+    struct npusim_options o;
+    static struct npusim s;
+    static struct trace_log log;
+    npu_status st = NULL;
+    if (setjmp(oom)) {
+        st = npu_fail(NO_MEMORY, "out of memory");
+    } else {
+        arena_set_oom(a, &oom);
+        s = (struct npusim){.o = &o, .a = a};
+        st = npusim_options_parse(argc, argv, a, &o);
+        npu_status_show_source(o.verbose);
+        if (!st) st = run(&s, &log);
+    }
+    npu_session_free(s.session);
+    npu_device_close(s.device);
+    npu_program_free(s.program);
+    trace_log_free(&log);
+    arena_free(a);
+    if (!st && (fflush(stdout) != 0 || ferror(stdout)))
+        st = npu_fail(IO, "standard output could not be written");
+    return npu_status_report(st, "npusim");
+}

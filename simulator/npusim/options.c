@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line, by argp over options.def.
+#define _GNU_SOURCE
+#include "simulator/npusim/options.h"
+
+#include <argp.h>
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+#include "simulator/trace/trace.h"
+
+#ifndef NPU_VERSION
+#define NPU_VERSION "0.1.0"
+#endif
+
+const char *argp_program_version = "npusim " NPU_VERSION;
+
+enum {
+#define NPUSIM_OPTION(N, name, key, arg, optional, help) KEY_##N = (key),
+#define NPUSIM_GROUP(title)
+#include "simulator/npusim/options.def"
+};
+
+static const struct argp_option table[] = {
+#define NPUSIM_OPTION(N, name, key, arg, optional, help) \
+    {name, key, arg, (optional) ? OPTION_ARG_OPTIONAL : 0, help, 0},
+#define NPUSIM_GROUP(title) {0, 0, 0, 0, title, 0},
+#include "simulator/npusim/options.def"
+    {0},
+};
+
+struct parse {
+    struct arena *a;
+    struct npusim_options *o;
+    npu_status failed;
+};
+
+static void fail(struct parse *p, npu_status st) {
+    p->failed = npu_status_join(p->failed, st);
+}
+
+static void append(struct parse *p, struct npusim_list *l, const char *name, const char *value) {
+    struct npusim_pair *grown = ARENA_ARRAY(p->a, struct npusim_pair, (size_t)l->n + 1);
+    if (l->n) memcpy(grown, l->item, (size_t)l->n * sizeof *grown);
+    grown[l->n++] = (struct npusim_pair){name, value};
+    l->item = grown;
+}
+
+// "NAME=VALUE": the last '=' parts them, since a tensor's name may contain one and a path rarely
+// does.
+static void append_pair(struct parse *p, struct npusim_list *l, const char *option,
+                        const char *arg) {
+    const char *equals = strrchr(arg, '=');
+    if (!equals || equals == arg || !equals[1]) {
+        fail(p, npu_fail(USAGE, "--%s %s: expected NAME=VALUE", option, arg));
+        return;
+    }
+    append(p, l, arena_strndup(p->a, arg, (size_t)(equals - arg)), equals + 1);
+}
+
+static void number(struct parse *p, const char *option, const char *arg, double least,
+                   double *out) {
+    if (!text_parse_f64(arg, out) || !(*out >= least) || isinf(*out))
+        fail(p, npu_fail(USAGE, "--%s %s: expected a number from %g on", option, arg, least));
+}
+
+static void integer(struct parse *p, const char *option, const char *arg, uint64_t least,
+                    uint64_t *out) {
+    if (!text_parse_u64(arg, out) || *out < least)
+        fail(p,
+             npu_fail(USAGE, "--%s %s: expected an integer from %d on", option, arg, (int)least));
+}
+
+static void trace_option(struct parse *p, const char *arg) {
+    p->o->trace = true;
+    if (!arg) return;
+    if (!trace_path_known(arg))
+        fail(p, npu_fail(USAGE, "--trace=%s: the ending names the format: .json, .json.gz or .csv",
+                         arg));
+    p->o->trace_file = arg;
+}
+
+static error_t on_option(int key, char *arg, struct argp_state *state) {
+    struct parse *p = state->input;
+    struct npusim_options *o = p->o;
+    uint64_t threads;
+    switch (key) {
+    case KEY_INPUT: append_pair(p, &o->input, "input", arg); break;
+    case KEY_INPUTS: o->inputs = arg; break;
+    case KEY_OUTPUT: append_pair(p, &o->output, "output", arg); break;
+    case KEY_OUTPUTS: o->outputs = arg; break;
+    case KEY_EXPECT: append_pair(p, &o->expect, "expect", arg); break;
+    case KEY_EXPECTS: o->expects = arg; break;
+    case KEY_TAG: o->tag = arg; break;
+    case KEY_RTOL:
+        number(p, "rtol", arg, 0, &o->rtol);
+        o->tolerance = true;
+        break;
+    case KEY_ATOL:
+        number(p, "atol", arg, 0, &o->atol);
+        o->tolerance = true;
+        break;
+    case KEY_MIN_COSINE:
+        number(p, "min-cosine", arg, -1, &o->min_cosine);
+        o->cosine = true;
+        break;
+    case KEY_NO_DATA: o->no_data = true; break;
+    case KEY_SET: append(p, &o->set, "", arg); break;
+    case KEY_SCALAR: append_pair(p, &o->scalar, "scalar", arg); break;
+    case KEY_ENTRY: o->entry = arg; break;
+    case KEY_RUNS: integer(p, "runs", arg, 1, &o->runs); break;
+    case KEY_SEED: integer(p, "seed", arg, 0, &o->seed); break;
+    case KEY_THREADS: integer(p, "threads", arg, 1, &threads); break;
+    case KEY_TRACE: trace_option(p, arg); break;
+    case KEY_REPORT: o->report = arg; break;
+    case KEY_QUIET: o->quiet = true; break;
+    case KEY_VERBOSE: o->verbose = true; break;
+    case ARGP_KEY_ARG:
+        if (o->program)
+            fail(p, npu_fail(USAGE, "more than one program: '%s' and '%s'", o->program, arg));
+        o->program = arg;
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static npu_status check(const struct npusim_options *o) {
+    if (!o->program)
+        return npu_fail(USAGE, "no program given; npusim --help says what is accepted");
+    const bool wants_values = o->output.n || o->outputs || o->expect.n || o->expects;
+    if (o->no_data && wants_values)
+        return npu_fail(USAGE, "--no-data computes no outputs: it excludes --output, --outputs, "
+                               "--expect and --expects");
+    return NULL;
+}
+
+npu_status npusim_options_parse(int argc, char **argv, struct arena *a, struct npusim_options *o) {
+    static const char doc[] =
+        "Runs a compiled program on the machine it was compiled for: values, cycles, faults.\v"
+        "Exit status: 0 done; 1 results differ from what is expected; 2 wrong usage; 3 bad or "
+        "unsupported input; "
+        "4 does not fit the machine; 5 the program broke a rule of the machine; 6 system error.";
+    static const struct argp argp = {.options = table,
+                                     .parser = on_option,
+                                     .args_doc = "PROGRAM.npu",
+                                     .doc = doc};
+    struct parse p = {.a = a, .o = o};
+    *o = (struct npusim_options){.tag = "ort_fp32", .runs = 1};
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, &p);
+    return p.failed ? p.failed : check(o);
+}

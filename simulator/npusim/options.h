@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user asked npusim for.
+#ifndef NPUSIM_OPTIONS_H
+#define NPUSIM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/status.h"
+
+// Arguments of one repeatable option "NAME=VALUE", taken apart (--set: whole in value).
+struct npusim_pair {
+    const char *name, *value;
+};
+
+struct npusim_list {
+    struct npusim_pair *item;
+    int n;
+};
+
+struct npusim_options {
+    const char *program;
+    struct npusim_list input, output, expect, set, scalar;
+    const char *inputs, *outputs, *expects; // folders, NULL: not given
+    const char *tag;
+    double rtol, atol, min_cosine;
+    bool tolerance, cosine; // --rtol or --atol given; --min-cosine given
+    const char *entry, *report;
+    bool trace;             // cycle report on standard output
+    const char *trace_file; // NULL: none
+    uint64_t runs, seed;
+    bool no_data, quiet, verbose;
+};
+
+// Parses the command line; lists live in the arena. USAGE, or argp ends the program: status 2 for
+// an unknown option, 0 for --help and --version.
+NPU_MUST_USE npu_status npusim_options_parse(int argc, char **argv, struct arena *a,
+                                             struct npusim_options *o);
+
+#endif

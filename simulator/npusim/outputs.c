@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outputs: read back, written as .npy, compared in f64.
+//
+// An element agrees when |got - want| <= atol + rtol * |want|, both are NaN, or both are the same
+// infinity; integers when they are equal, unless tolerances were given. The worst element is the
+// one furthest beyond its own bound. cosine = <got, want> / (|got| |want|); SNR = 10 log10(sum
+// want^2 / sum (got - want)^2).
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/base/str.h"
+#include "simulator/npusim/tensors.h"
+
+npu_status npusim_read_output(struct npusim *s, const struct npusim_tensor *t,
+                              struct tensor_data *out) {
+    const size_t bytes = (size_t)npu_dtype_bytes(t->info.dtype, t->info.elements);
+    void *data = arena_alloc(s->a, bytes ? bytes : 1);
+    *out = (struct tensor_data){.dtype = (enum isa_dtype)t->info.dtype,
+                                .rank = t->info.rank,
+                                .data = data,
+                                .size_bytes = bytes};
+    memcpy(out->dims, t->info.dims, sizeof out->dims);
+    npu_status st =
+        npu_session_read(s->session, t->info.role, t->index, t->info.dtype, data, bytes);
+    return st ? npu_note(st, "output '%s'", t->info.name) : NULL;
+}
+
+// ---- writing -----------------------------------------------------------------------------------
+
+// Types that .npy has no name for are written in the next that holds their values.
+static enum npu_dtype file_type(enum npu_dtype t) {
+    if (t == NPU_F8E4M3 || t == NPU_F8E5M2) return NPU_F32;
+    return t == NPU_I4 ? NPU_I8 : t == NPU_U4 ? NPU_U8 : t;
+}
+
+static npu_status write_one(struct npusim *s, const struct npusim_tensor *t, const char *path) {
+    struct tensor_data out;
+    const enum npu_dtype type = file_type(t->info.dtype);
+    NPU_TRY(npusim_read_output(s, t, &out));
+    if (type != t->info.dtype) {
+        const size_t bytes = (size_t)npu_dtype_bytes(type, t->info.elements);
+        void *wide = arena_alloc(s->a, bytes);
+        NPU_TRY(npu_convert(type, wide, t->info.dtype, out.data, t->info.elements));
+        out.dtype = (enum isa_dtype)type;
+        out.data = wide;
+        out.size_bytes = bytes;
+    }
+    return npy_write(path, &out);
+}
+
+npu_status npusim_write_outputs(struct npusim *s) {
+    for (int i = 0; i < s->o->output.n; i++) {
+        const struct npusim_pair *p = &s->o->output.item[i];
+        size_t k;
+        npu_status st = npusim_tensors_find(&s->out, "output", p->name, &k);
+        const struct npusim_tensor *t = st ? NULL : &s->out.item[k];
+        for (k = 0; !t && k < s->state.n; k++)
+            if (strcmp(s->state.item[k].info.name, p->name) == 0) t = &s->state.item[k];
+        if (!t) return st;
+        npu_status_free(st);
+        NPU_TRY(write_one(s, t, p->value));
+    }
+    if (!s->o->outputs) return NULL;
+    NPU_TRY(npusim_tensors_distinct(&s->out, "output"));
+    if (mkdir(s->o->outputs, 0777) != 0 && errno != EEXIST)
+        return npu_fail(IO, "--outputs %s: %s", s->o->outputs, strerror(errno));
+    for (size_t i = 0; i < s->out.n; i++)
+        NPU_TRY(write_one(s, &s->out.item[i],
+                          arena_printf(s->a, "%s/%s.npy", s->o->outputs, s->out.item[i].file)));
+    return NULL;
+}
+
+// ---- comparing ---------------------------------------------------------------------------------
+
+static npu_status to_f64(struct npusim *s, enum npu_dtype from, const void *data, uint64_t n,
+                         double **out) {
+    *out = ARENA_ARRAY(s->a, double, n ? n : 1);
+    if (isa_dtype_is_float((int)from)) return npu_convert(NPU_F64, *out, from, data, n);
+    const enum npu_dtype wide = from == NPU_U64 ? NPU_U64 : NPU_I64;
+    int64_t *v = ARENA_ARRAY(s->a, int64_t, n ? n : 1);
+    NPU_TRY(npu_convert(wide, v, from, data, n));
+    for (uint64_t i = 0; i < n; i++)
+        (*out)[i] = wide == NPU_U64 ? (double)(uint64_t)v[i] : (double)v[i];
+    return NULL;
+}
+
+struct comparison {
+    uint64_t wrong, worst;
+    double worst_excess, cosine, snr_db;
+};
+
+static struct comparison compare(const double *got, const double *want, uint64_t n, double rtol,
+                                 double atol) {
+    struct comparison c = {.worst_excess = -HUGE_VAL};
+    double dot = 0, gg = 0, ww = 0, dd = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const double g = got[i], w = want[i];
+        const bool same = g == w || (isnan(g) && isnan(w));
+        const double d = same ? 0 : fabs(g - w), bound = atol + rtol * fabs(w);
+        double excess = same ? -bound : isnan(d) || isinf(w) ? HUGE_VAL : d - bound;
+        if (isnan(excess)) excess = -HUGE_VAL; // both infinite: equal
+        c.wrong += excess > 0;
+        if (i == 0 || excess > c.worst_excess) {
+            c.worst_excess = excess;
+            c.worst = i;
+        }
+        if (!isfinite(g) || !isfinite(w)) continue;
+        dot += g * w;
+        gg += g * g;
+        ww += w * w;
+        dd += d * d;
+    }
+    c.cosine = gg > 0 && ww > 0 ? dot / sqrt(gg * ww) : gg == ww ? 1 : 0;
+    c.snr_db = dd > 0 ? 10 * log10(ww / dd) : HUGE_VAL;
+    return c;
+}
+
+// Tolerances when none were asked for, by the output's type; the absolute one times the largest
+// expected magnitude.
+static void default_tolerance(enum npu_dtype t, const double *want, uint64_t n, double *rtol,
+                              double *atol) {
+    double range = 0;
+    for (uint64_t i = 0; i < n; i++)
+        if (isfinite(want[i]) && fabs(want[i]) > range) range = fabs(want[i]);
+    *rtol = t == NPU_F16 ? 4e-3 : t == NPU_BF16 ? 3e-2 : t == NPU_F32 ? 1e-4 : 0;
+    *atol = (t == NPU_F16 ? 4e-3 : t == NPU_BF16 ? 3e-2 : t == NPU_F32 ? 2e-5 : 0) * range;
+}
+
+static void print_index(struct str *out, const struct npusim_tensor *t, uint64_t i) {
+    uint64_t at[NPU_MAX_RANK] = {0};
+    for (int d = t->info.rank; d-- > 0;) {
+        at[d] = i % (uint64_t)t->info.dims[d];
+        i /= (uint64_t)t->info.dims[d];
+    }
+    str_putc(out, '[');
+    for (int d = 0; d < t->info.rank; d++)
+        str_printf(out, "%s%" PRIu64, d ? "," : "", at[d]);
+    str_putc(out, ']');
+}
+
+// One output against one file; the line goes to `line`. *differs is set, never cleared.
+static npu_status compare_one(struct npusim *s, const struct npusim_tensor *t, const char *path,
+                              struct str *line, bool *differs) {
+    struct tensor_data file, out;
+    double *got, *want, rtol = s->o->rtol, atol = s->o->atol;
+    NPU_TRY(npusim_read_file(s->a, path, &file));
+    NPU_TRY_NOTE(npusim_check_shape(t, &file), "%s for '%s'", path, t->info.name);
+    NPU_TRY(npusim_read_output(s, t, &out));
+    NPU_TRY_NOTE(to_f64(s, (enum npu_dtype)file.dtype, file.data, t->info.elements, &want), "%s",
+                 path);
+    NPU_TRY(to_f64(s, t->info.dtype, out.data, t->info.elements, &got));
+    if (!s->o->tolerance) default_tolerance(t->info.dtype, want, t->info.elements, &rtol, &atol);
+    const struct comparison c = compare(got, want, t->info.elements, rtol, atol);
+    const bool far = s->o->cosine && !(c.cosine >= s->o->min_cosine);
+    str_printf(line, "%s: %s", t->info.name, c.wrong || far ? "differs" : "agrees");
+    if (c.wrong)
+        str_printf(line, ", %" PRIu64 " of %" PRIu64 " elements", c.wrong, t->info.elements);
+    if (far) str_printf(line, ", cosine below %g", s->o->min_cosine);
+    if (t->info.elements) {
+        str_puts(line, "; worst ");
+        print_index(line, t, c.worst);
+        str_printf(line, " is %.9g, expected %.9g (allowed %.3g)", got[c.worst], want[c.worst],
+                   atol + rtol * fabs(want[c.worst]));
+    }
+    str_printf(line, "; cosine %.9f, SNR %.1f dB\n", c.cosine, c.snr_db);
+    *differs |= c.wrong || far;
+    return NULL;
+}
+
+npu_status npusim_compare(struct npusim *s) {
+    struct str line = {0};
+    bool differs = false;
+    size_t compared = 0;
+    npu_status st = NULL;
+    bool *named = ARENA_ARRAY(s->a, bool, s->out.n ? s->out.n : 1);
+    if (s->o->expects) st = npusim_tensors_distinct(&s->out, "expect");
+    for (int i = 0; i < s->o->expect.n && !st; i++, compared++) {
+        size_t k = 0;
+        st = npusim_tensors_find(&s->out, "expect", s->o->expect.item[i].name, &k);
+        if (st) break;
+        named[k] = true;
+        st = compare_one(s, &s->out.item[k], s->o->expect.item[i].value, &line, &differs);
+    }
+    for (size_t i = 0; s->o->expects && i < s->out.n && !st; i++) {
+        const char *path = named[i] ? NULL
+                                    : npusim_find_file(s->a, s->o->expects, &s->out.item[i], i,
+                                                       "out_", s->o->tag, "output");
+        if (path) {
+            st = compare_one(s, &s->out.item[i], path, &line, &differs);
+            compared++;
+        } else if (!named[i]) {
+            str_printf(&line, "%s: not compared, %s has no file for it\n", s->out.item[i].info.name,
+                       s->o->expects);
+        }
+    }
+    if (!st && s->o->expects && !compared)
+        st = npu_fail(USAGE, "--expects %s: no file in it belongs to an output (tag '%s')",
+                      s->o->expects, s->o->tag);
+    if (!st) st = str_status(&line);
+    if (!st && (differs || !s->o->quiet)) fputs(str_text(&line), stdout);
+    str_free(&line);
+    if (!st && differs) st = npu_fail(DIFFER, "outputs differ from what was expected");
+    return st;
+}
