@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   onnx_model MODEL.onnx CASE_FOLDER RTOL ATOL [--print] [NAME=DIMS...]
+//   onnx_model MODEL.onnx CASE_FOLDER RTOL ATOL [--print] [--tag=TAG] [NAME=DIMS...]
 //
 // Imports a whole model, runs it with the reference kernels on CASE_FOLDER/in_NAME.npy and compares
-// with CASE_FOLDER/out_NAME.ort_fp32.npy, element by element: |got - expected| <= ATOL + RTOL *
-// |expected|. Exit status 77 when the model is not there (models that are fetched are optional).
+// with CASE_FOLDER/out_NAME.TAG.npy (default ort_fp32), element by element: |got - expected| <=
+// ATOL + RTOL * |expected|. Exit status 77 when the model is not there (models that are fetched are
+// optional).
 
 #define _XOPEN_SOURCE 700
 
@@ -77,7 +78,7 @@ static int64_t compare(const struct graph_value *v, const void *got,
 }
 
 static npu_status run_case(struct arena *a, const struct graph *g, const char *folder,
-                           struct tolerance tol, int64_t *bad) {
+                           const char *tag, struct tolerance tol, int64_t *bad) {
     const void *inputs[TENSORS];
     void *outputs[TENSORS];
     struct tensor_data t;
@@ -94,7 +95,8 @@ static npu_status run_case(struct arena *a, const struct graph *g, const char *f
     NPU_TRY(graph_eval(g, inputs, outputs, a));
     printf("evaluated in %.3f s\n", now() - start);
     for (int k = 0; k < g->noutput; k++) {
-        const char *path = file_of(a, folder, "out", g->outputs[k]->name, ".ort_fp32.npy");
+        const char *path =
+            file_of(a, folder, "out", g->outputs[k]->name, arena_printf(a, ".%s.npy", tag));
         NPU_TRY(npy_read(a, path, &t));
         *bad += compare(g->outputs[k], outputs[k], &t, tol);
     }
@@ -103,8 +105,8 @@ static npu_status run_case(struct arena *a, const struct graph *g, const char *f
 
 int main(int argc, char *argv[]) {
     if (argc < 5) {
-        fprintf(stderr,
-                "usage: onnx_model MODEL.onnx CASE_FOLDER RTOL ATOL [--print] [NAME=DIMS...]\n");
+        fprintf(stderr, "usage: onnx_model MODEL.onnx CASE_FOLDER RTOL ATOL [--print] [--tag=TAG] "
+                        "[NAME=DIMS...]\n");
         return 2;
     }
     FILE *there = fopen(argv[1], "rb");
@@ -116,9 +118,12 @@ int main(int argc, char *argv[]) {
     struct onnx_shape shapes[TENSORS];
     struct onnx_import_options options = {.shapes = shapes};
     bool print = false;
+    const char *tag = "ort_fp32";
     for (int k = 5; k < argc; k++) {
         if (!strcmp(argv[k], "--print"))
             print = true;
+        else if (!strncmp(argv[k], "--tag=", 6))
+            tag = argv[k] + 6;
         else if (options.nshape < TENSORS && parse_shape(argv[k], &shapes[options.nshape]))
             options.nshape++;
     }
@@ -136,7 +141,7 @@ int main(int argc, char *argv[]) {
         failed = graph_verify(g, "after import");
     }
     struct tolerance tol = {strtod(argv[3], NULL), strtod(argv[4], NULL)};
-    if (!failed) failed = run_case(a, g, argv[2], tol, &bad);
+    if (!failed) failed = run_case(a, g, argv[2], tag, tol, &bad);
     int status = npu_status_report(failed, "onnx_model");
     arena_free(a);
     return status ? status : bad > 0;
