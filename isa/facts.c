@@ -39,7 +39,7 @@ static const char *const whens[] = {"start", "read", "done"};
 static const char *const classes[] = {"CP", "DMA", "MXU", "VEC", "any"};
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof(a)[0]))
-#define NAME(table, i) ((i) >= 0 && (i) < COUNT(table) ? table[i] : NULL)
+#define NAME(table, i) ((i) >= 0 && (i) < COUNT(table) ? (table)[i] : NULL)
 
 static bool known_dtype(int dtype) {
     return dtype >= 0 && dtype < COUNT(dtypes) && dtypes[dtype].name;

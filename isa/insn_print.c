@@ -55,7 +55,9 @@ static void put_f32(struct out *o, int64_t value) {
     for (int digits = 6; digits <= 9; digits++) {
         (void)snprintf(text, sizeof text, "%.*g", digits, (double)f);
         const float back = strtof(text, NULL);
-        if (memcmp(&back, &f, sizeof f) == 0) break;
+        uint32_t back_bits;
+        memcpy(&back_bits, &back, sizeof back_bits);
+        if (back_bits == bits) break;
     }
     put(o, "%s", text);
 }
@@ -162,6 +164,7 @@ static void put_waits(struct out *o, const struct isa_header *h) {
             h->sig1_inc, isa_when_name((int)h->sig1_when));
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): written through struct out
 int isa_print(const struct isa_insn *in, const char *label, char *buf, size_t size) {
     struct out o = {buf, size, 0};
     const struct isa_insn_desc *d = isa_find((unsigned)in->h.opcode);

@@ -9,14 +9,16 @@
 // clang-format off
 #define PATC_BITS 256
 #define PATD_BITS 384
-#define CHAIN_BITS (ISA_STAGES * 16 + ISA_IMMS * 32)
-#define HEADER_BITS (8 * ISA_GRANULE_BYTES)
+#define CHAIN_BITS 256
+#define HEADER_BITS 128
 
 struct isa_bits_header {
 #define ISA_HEADER(f, width, kind, doc) char f[width];
 #include "isa/header.def"
 };
 _Static_assert(sizeof(struct isa_bits_header) == HEADER_BITS, "the header is one granule");
+_Static_assert(HEADER_BITS == 8 * ISA_GRANULE_BYTES, "a granule");
+_Static_assert(CHAIN_BITS == ISA_STAGES * 16 + ISA_IMMS * 32, "stages and immediates");
 
 #define ISA_INSN(N, opcode, text, cls, since, ...) \
     struct isa_bits_##N { char header_[HEADER_BITS];
@@ -29,7 +31,7 @@ _Static_assert(sizeof(struct isa_bits_header) == HEADER_BITS, "the header is one
 
 #define LO(N, f) offsetof(struct isa_bits_##N, f)
 #define ALIGNED(N, f) \
-    _Static_assert(LO(N, f) % (8 * ISA_GRANULE_BYTES) == 0, #N "." #f ": not at a granule");
+    _Static_assert(LO(N, f) % HEADER_BITS == 0, #N "." #f ": not at a granule");
 #define ONE_WORD(N, f, width) \
     _Static_assert(LO(N, f) / 64 == (LO(N, f) + (width) - 1) / 64, #N "." #f ": crosses a word");
 

@@ -23,9 +23,9 @@ struct resolve {
 };
 
 static bool find_label(struct asm_state *s, const char *word, size_t len, size_t *granule) {
-    const void *value = map_get_n(&s->labels, word, len);
+    const size_t *value = map_get_n(&s->labels, word, len);
     if (!value) return false;
-    *granule = (size_t)(uintptr_t)value - 1;
+    *granule = *value;
     return true;
 }
 
@@ -77,7 +77,7 @@ static void granule(struct asm_state *s, struct asm_line *line) {
     if (!asm_u64(s, line, &word[0]) || !asm_u64(s, line, &word[1]) || !asm_end(s, line)) return;
     for (int i = 0; i < ISA_GRANULE_BYTES; i++)
         bytes[i] = (uint8_t)(word[i / 8] >> (8 * (i % 8)));
-    VEC_EXTEND(s->arena, &s->code, bytes, sizeof bytes);
+    VEC_EXTEND(s->arena, &s->code, bytes, ISA_GRANULE_BYTES);
 }
 
 // NAME: at the start of a line; the cursor goes behind it.
@@ -92,8 +92,9 @@ static bool label(struct asm_state *s, struct asm_line *line) {
         asm_fault(s, line, at, "a label starts with a letter or '_'");
         return true;
     }
-    const uintptr_t value = s->code.len / ISA_GRANULE_BYTES + 1;
-    if (map_put_n(&s->labels, at, n, (void *)value))
+    size_t *value = ARENA_NEW(s->arena, size_t);
+    *value = s->code.len / ISA_GRANULE_BYTES;
+    if (map_put_n(&s->labels, at, n, value))
         asm_fault(s, line, at, "label '%.*s' is already defined", (int)n, at);
     return true;
 }

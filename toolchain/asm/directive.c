@@ -109,7 +109,8 @@ static void entry(struct asm_state *s, struct asm_line *line) {
         {.key = "at", .type = ASM_ADDRESS, .out = &e->code_offset},
         {.key = "tensors", .type = ASM_U32S, .out = &e->tensors, .count = &e->ntensors}};
     if (!asm_string(s, line, &e->name, NULL) || !asm_args(s, line, args, 2)) return;
-    VEC_PUSH(s->arena, &s->entries, e);
+    const struct asm_entry row = {e};
+    VEC_PUSH(s->arena, &s->entries, row);
 }
 
 static void launch(struct asm_state *s, struct asm_line *line) {
@@ -117,12 +118,13 @@ static void launch(struct asm_state *s, struct asm_line *line) {
         asm_fault(s, line, line->p, ".launch stands behind an .entry");
         return;
     }
-    struct asm_launch *l = ARENA_NEW(s->arena, struct asm_launch);
-    l->entry = s->entries.len - 1;
-    struct asm_arg args[] = {{.key = "at", .type = ASM_ADDRESS, .out = &l->row.code_offset},
-                             {.key = "tag", .type = ASM_U32, .out = &l->row.tag},
-                             {.key = "views", .type = ASM_U32, .out = &l->row.views}};
-    if (asm_args(s, line, args, 3)) VEC_PUSH(s->arena, &s->launches, l);
+    struct npu_image_launch *l = ARENA_NEW(s->arena, struct npu_image_launch);
+    struct asm_arg args[] = {{.key = "at", .type = ASM_ADDRESS, .out = &l->code_offset},
+                             {.key = "tag", .type = ASM_U32, .out = &l->tag},
+                             {.key = "views", .type = ASM_U32, .out = &l->views}};
+    if (!asm_args(s, line, args, 3)) return;
+    const struct asm_launch row = {l, s->entries.len - 1};
+    VEC_PUSH(s->arena, &s->launches, row);
 }
 
 // A number below 2^32 and nothing behind it but what the caller reads.

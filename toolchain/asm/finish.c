@@ -41,17 +41,18 @@ static void entries(struct asm_state *s) {
     if (s->entries.len == 0) {
         struct npu_image_entry *e = ARENA_NEW(s->arena, struct npu_image_entry);
         e->name = "main";
-        VEC_PUSH(s->arena, &s->entries, e);
+        const struct asm_entry row = {e};
+        VEC_PUSH(s->arena, &s->entries, row);
     }
     struct npu_image_entry *rows = ARENA_ARRAY(s->arena, struct npu_image_entry, s->entries.len);
     struct npu_image_launch *launches =
         ARENA_ARRAY(s->arena, struct npu_image_launch, s->launches.len);
     size_t at = 0;
     for (size_t i = 0; i < s->entries.len; i++) {
-        rows[i] = *s->entries.ptr[i];
+        rows[i] = *s->entries.ptr[i].row;
         rows[i].launches = launches + at;
-        for (; at < s->launches.len && s->launches.ptr[at]->entry == i; at++) {
-            launches[at] = s->launches.ptr[at]->row;
+        for (; at < s->launches.len && s->launches.ptr[at].entry == i; at++) {
+            launches[at] = *s->launches.ptr[at].row;
             rows[i].nlaunches++;
         }
     }

@@ -25,10 +25,13 @@ struct asm_fixup {
     uint64_t *bytes;      // of a directive: where the address goes; else NULL
 };
 
-/// A launch, and the number of the entry point that it belongs to.
+/// Rows that fixups write through: they stay where they are while the lists grow.
+struct asm_entry {
+    struct npu_image_entry *row;
+};
 struct asm_launch {
-    struct npu_image_launch row;
-    size_t entry;
+    struct npu_image_launch *row;
+    size_t entry; // number of the entry point that it belongs to
 };
 
 VEC_TYPE(asm_bytes, uint8_t);
@@ -39,12 +42,12 @@ struct asm_state {
     bool code_only;
     struct diag faults;
     struct asm_bytes code;
-    struct map labels; // value: granule + 1 as a pointer-sized integer
+    struct map labels; // value: const size_t *, its granule
     VEC(struct asm_fixup) fixups;
     VEC(struct npu_image_tensor) tensors;
     VEC(struct npu_image_segment) segments;
-    VEC(struct npu_image_entry *) entries;
-    VEC(struct asm_launch *) launches; // in order; pointers stay: fixups write through them
+    VEC(struct asm_entry) entries;
+    VEC(struct asm_launch) launches;
     VEC(struct npu_image_weights) weights;
     VEC(struct npu_image_tag) tags;
     VEC(struct npu_image_span) spans;
@@ -98,7 +101,7 @@ bool asm_args(struct asm_state *s, struct asm_line *line, struct asm_arg *args, 
 void asm_directive(struct asm_state *s, struct asm_line *line, const char *name, size_t len);
 
 /// Fills s->image from what was read; the last step.
-npu_status asm_finish(struct asm_state *s, const struct asm_machine *machine);
+npu_status asm_finish(struct asm_state *s, const struct asm_machine *given);
 
 /// CRC-32 as zlib's.
 uint32_t asm_crc(struct span bytes);
