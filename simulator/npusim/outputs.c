@@ -90,22 +90,21 @@ static npu_status to_f64(struct npusim *s, enum npu_dtype from, const void *data
 
 struct comparison {
     uint64_t wrong, worst;
-    double worst_excess, cosine, snr_db;
+    double cosine, snr_db;
 };
 
 static struct comparison compare(const double *got, const double *want, uint64_t n, double rtol,
                                  double atol) {
-    struct comparison c = {.worst_excess = -HUGE_VAL};
-    double dot = 0, gg = 0, ww = 0, dd = 0;
+    struct comparison c = {0};
+    double dot = 0, gg = 0, ww = 0, dd = 0, worst = -1;
     for (uint64_t i = 0; i < n; i++) {
-        const double g = got[i], w = want[i];
+        const double g = got[i], w = want[i], bound = atol + rtol * fabs(w);
         const bool same = g == w || (isnan(g) && isnan(w));
-        const double d = same ? 0 : fabs(g - w), bound = atol + rtol * fabs(w);
-        double excess = same ? -bound : isnan(d) || isinf(w) ? HUGE_VAL : d - bound;
-        if (isnan(excess)) excess = -HUGE_VAL; // both infinite: equal
-        c.wrong += excess > 0;
-        if (i == 0 || excess > c.worst_excess) {
-            c.worst_excess = excess;
+        const double d = same ? 0 : isfinite(w) && !isnan(g) ? fabs(g - w) : HUGE_VAL;
+        const double ratio = d == 0 ? 0 : bound > 0 ? d / bound : HUGE_VAL;
+        c.wrong += !(ratio <= 1);
+        if (ratio > worst) {
+            worst = ratio;
             c.worst = i;
         }
         if (!isfinite(g) || !isfinite(w)) continue;
