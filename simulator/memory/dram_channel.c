@@ -129,26 +129,29 @@ static void refresh(struct dram *d, struct dram_channel *c, uint64_t now) {
 // Index of the quantum to serve, or -1 when none has arrived.
 static int choose(const struct dram *d, struct dram_channel *c, const struct dram_queue *q,
                   uint64_t now) {
-    int hit = -1, oldest = -1;
+    int hit = -1, oldest = -1, blocked = -1;
+    uint64_t hit_ps = DRAM_NEVER, oldest_ps = DRAM_NEVER, blocked_ps = DRAM_NEVER;
     for (int i = 0; i < q->count; i++) {
         const struct dram_quantum *e = &q->item[i];
+        const struct dram_bank *b = &c->bank[e->at.bank];
         if (e->arrive_ps > now) continue;
         if (e->urgent) return i;
-        if (oldest < 0 || e->arrive_ps < q->item[oldest].arrive_ps) oldest = i;
-        if (c->bank[e->at.bank].row == e->at.row &&
-            (hit < 0 || e->arrive_ps < q->item[hit].arrive_ps))
-            hit = i;
+        if (b->row == e->at.row) {
+            if (e->arrive_ps < hit_ps) hit = i, hit_ps = e->arrive_ps;
+        } else if (b->row == DRAM_CLOSED && b->ready_ps > now + d->t.lead) { // in refresh
+            if (e->arrive_ps < blocked_ps) blocked = i, blocked_ps = e->arrive_ps;
+        } else if (e->arrive_ps < oldest_ps) {
+            oldest = i, oldest_ps = e->arrive_ps;
+        }
     }
-    if (hit < 0 || hit == oldest) {
-        c->passed = 0;
-        return oldest;
+    const bool passes = hit >= 0 && oldest >= 0 && oldest_ps < hit_ps;
+    if (passes && c->passed < d->hit_cap) {
+        c->passed++;
+        return hit;
     }
-    if (c->passed >= d->hit_cap) {
-        c->passed = 0;
-        return oldest;
-    }
-    c->passed++;
-    return hit;
+    c->passed = 0;
+    if (hit >= 0 && !passes) return hit;
+    return oldest >= 0 ? oldest : blocked;
 }
 
 // Opens the row and returns when a column command may go to it.
