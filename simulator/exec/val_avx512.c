@@ -32,7 +32,7 @@ TILE static void narrow_f16(uint8_t *out, const float *in, size_t n) {
         __mmask16 m = (__mmask16)(n - i >= 16 ? 0xffffu : (1u << (n - i)) - 1u);
         __m512 x = _mm512_maskz_loadu_ps(m, in + i);
         __mmask16 bad = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-        __m256i h = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m256i h = _mm512_maskz_cvtps_ph(m, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         _mm256_mask_storeu_epi16(out + 2 * i, m, _mm256_mask_blend_epi16(bad, h, nan));
     }
 }
