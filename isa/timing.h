@@ -23,8 +23,8 @@
 //     done  = load + issue - 1 + fill + drain + pipeline
 //   preload serial (mxu.overlap = 0):
 //     II    = max(load + max(p * T, p * min_ii) + fill + drain, gap if KB > 1)
-//     issue = KB * NB * II
-//     done  = issue - 1 + pipeline
+//     done  = KB * NB * II - 1 + pipeline
+//     issue = min(KB * NB * II, done)
 // The first moving row enters in cycle `load`, so the last one enters one cycle before
 // load + issue is over: that is the "- 1". With pipeline = 0 the serial forms are SCALE-Sim's,
 // with pipeline = 1 the overlapped ones are ONNXim's. A moving A whose k stride is not 1 goes

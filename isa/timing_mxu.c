@@ -92,10 +92,11 @@ struct isa_cost isa_time_mm(const struct hw *hw, const struct isa_mm_shape *s) {
         cost.accumulate_cycles = max64(cost.issue_cycles, last + c.gap);
     } else {
         const int64_t ii = max64(first + compute + c.fill + c.drain, c.k_blocks > 1 ? c.gap : 0);
-        cost.issue_cycles = isa_sat_mul(isa_sat_mul(c.k_blocks, c.blocks), ii);
-        cost.done_cycles = cost.issue_cycles - 1 + hw->mxu_pipeline;
-        cost.read_cycles = min64(cost.issue_cycles - c.fill - c.drain, cost.done_cycles);
-        cost.accumulate_cycles = max64(cost.issue_cycles, cost.issue_cycles - ii + c.gap);
+        const int64_t all = isa_sat_mul(isa_sat_mul(c.k_blocks, c.blocks), ii);
+        cost.done_cycles = all - 1 + hw->mxu_pipeline;
+        cost.issue_cycles = max64(1, min64(all, cost.done_cycles));
+        cost.read_cycles = min64(all - c.fill - c.drain, cost.done_cycles);
+        cost.accumulate_cycles = max64(cost.issue_cycles, all - ii + c.gap);
     }
     return cost;
 }
