@@ -101,6 +101,8 @@ void dram_reset(struct dram *d, const uint64_t *phase_ps) {
     for (int i = 2 * d->leaves - 1; i > 0; i--)
         d->winner[i] = (uint16_t)(i >= d->leaves ? i - d->leaves : d->winner[2 * i]);
     d->bucket_ps = 0;
+    for (int i = 0; i < DRAM_CLIENTS; i++)
+        d->writes_left[i] = d->written_ps[i] = 0;
     d->stats = (struct dram_stats){0};
 }
 
@@ -133,6 +135,7 @@ static void answer_at_once(struct dram *d, const struct dram_quantum *q) {
         const uint64_t time = (q->at.bytes * d->ps_per_kib + 1023) / 1024;
         d->bucket_ps = start + time;
         d->stats.bus_ps += time;
+        if (q->write) d->written_ps[q->client] = d->bucket_ps;
         r.done_ps = d->bucket_ps + d->there_ps + (q->write ? 0 : d->t.rcd_read + d->t.cl);
     }
     d->done(d->ctx, q, &r);
@@ -144,6 +147,11 @@ bool dram_submit(struct dram *d, const struct dram_quantum *sent) {
     if (d->mode == DRAM_MODE_DETAILED) return dram_channel_submit(d, &q);
     answer_at_once(d, &q);
     return true;
+}
+
+bool dram_written(const struct dram *d, int client, uint64_t *ps) {
+    *ps = d->written_ps[client];
+    return d->writes_left[client] == 0;
 }
 
 const struct dram_stats *dram_statistics(const struct dram *d) {

@@ -42,6 +42,7 @@ struct dram_quantum {
     struct dram_piece at;
     uint8_t client; ///< 0 .. DRAM_CLIENTS - 1
     bool write;
+    bool accepted;   ///< inside: a write that the controller has taken
     bool urgent;     ///< served before everything that is not
     uint32_t cookie; ///< the client's own
 };
@@ -87,6 +88,9 @@ void dram_reset(struct dram *d, const uint64_t *phase_ps);
 
 /// Takes a quantum. False: that channel's queue is full, the space callback comes.
 bool dram_submit(struct dram *d, const struct dram_quantum *q);
+
+/// Whether every write that the client has sent is in memory, and since when.
+bool dram_written(const struct dram *d, int client, uint64_t *ps);
 
 /// When the next decision is due; DRAM_NEVER when nothing is queued.
 uint64_t dram_next(const struct dram *d);

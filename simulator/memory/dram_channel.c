@@ -7,8 +7,8 @@
 //   refresh      due ones first: rows closed, all banks (or one) blocked for tRFC. Long idle times
 //   are
 //                counted in closed form.
-//   direction    reads, until DRAIN_START bytes of writes wait; then writes down to DRAIN_STOP; and
-//   writes
+//   direction    reads, until DRAIN_START bytes of writes wait; then writes
+//   down to DRAIN_STOP; and writes
 //                whenever no read is there.
 //   choice       urgent first; then the oldest quantum whose row is open (FR-FCFS), unless hit_cap
 //   of them
@@ -18,13 +18,15 @@
 //                precharges and activates within tRAS, tRP, tRRD, tFAW, tRCD; a change of direction
 //                costs the turn or tWTR. The transfer is accesses * burst.
 //
-// Reads that a queued write covers are answered from it. Writes are over when they are queued.
+// Reads that a queued write covers are answered from it. Writes are over when the buffer has taken
+// them.
 #include <string.h>
 
 #include "simulator/memory/dram_model.h"
 
 #define DRAIN_START 4096 // bytes
 #define DRAIN_STOP 1024
+#define WRITE_BUFFER 8192
 
 static uint64_t max64(uint64_t a, uint64_t b) {
     return a > b ? a : b;
@@ -59,6 +61,22 @@ static bool covered(const struct dram_queue *w, const struct dram_piece *p) {
     return false;
 }
 
+static void accepted(struct dram *d, const struct dram_quantum *e, uint64_t now) {
+    const struct dram_reply r = {.done_ps = max64(now, e->arrive_ps) + d->there_ps};
+    d->done(d->ctx, e, &r);
+}
+
+// Takes waiting writes in order as long as the buffer has room; a write may be larger than what is
+// left.
+static void accept(struct dram *d, struct dram_queue *w, uint64_t now) {
+    for (int i = 0; i < w->count && w->accepted < WRITE_BUFFER; i++) {
+        if (w->item[i].accepted) continue;
+        w->item[i].accepted = true;
+        w->accepted += w->item[i].at.bytes;
+        accepted(d, &w->item[i], now);
+    }
+}
+
 bool dram_channel_submit(struct dram *d, const struct dram_quantum *e) {
     const int index = e->at.channel;
     struct dram_channel *c = &d->channel[index];
@@ -82,9 +100,10 @@ bool dram_channel_submit(struct dram *d, const struct dram_quantum *e) {
         }
     }
     push(q, e);
+    if (e->write) d->writes_left[e->client]++;
     const uint64_t at = max64(e->arrive_ps, due(d, c));
     if (at < d->next[index]) dram_schedule(d, index, at);
-    if (e->write) d->done(d->ctx, e, &r);
+    if (e->write) accept(d, q, e->arrive_ps);
     return true;
 }
 
@@ -208,6 +227,8 @@ static void serve(struct dram *d, struct dram_channel *c, const struct dram_quan
     if (e->write) {
         c->read_ps = end + t->wtr;
         b->close_ps = max64(b->close_ps, end + t->wr);
+        d->writes_left[e->client]--;
+        if (end > d->written_ps[e->client]) d->written_ps[e->client] = end;
         return;
     }
     b->close_ps = max64(b->close_ps, end - t->burst - t->cl + t->rtp);
@@ -254,6 +275,13 @@ void dram_channel_step(struct dram *d, int index, uint64_t now) {
     if (i >= 0) {
         const struct dram_quantum e = take(q, i);
         serve(d, c, &e, now);
+        if (e.write) {
+            if (e.accepted)
+                q->accepted -= e.at.bytes;
+            else
+                accepted(d, &e, now);
+            accept(d, q, now);
+        }
     }
     dram_schedule(d, index, next_decision(d, c, now));
     if (i >= 0) room(d, c, q, now);

@@ -38,7 +38,8 @@ struct dram_queue {
     struct dram_quantum *item; ///< in order of submission
     int count;
     uint64_t bytes;
-    bool refused; ///< somebody waits for room
+    uint64_t accepted; ///< writes: bytes that the controller has taken
+    bool refused;      ///< somebody waits for room
 };
 
 struct dram_channel {
@@ -71,6 +72,7 @@ struct dram {
     int leaves;
     uint64_t bucket_ps; ///< fast: when the bucket is free
     struct dram_channel *channel;
+    uint64_t writes_left[DRAM_CLIENTS], written_ps[DRAM_CLIENTS]; ///< queued; end of the last
     struct dram_stats stats;
     dram_done *done;
     dram_space *space;

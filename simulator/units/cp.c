@@ -109,6 +109,18 @@ static bool barrier(struct units_machine *m) {
     return true;
 }
 
+// HALT: what was written has to be in memory; false: asleep until it is.
+static bool drain(struct units_machine *m) {
+    struct units_cp *c = &m->cp;
+    uint64_t end = c->e.counted;
+    c->e.cls = TRACE_BARRIER;
+    c->draining = true;
+    if (!units_memory_written(m, &end)) return false;
+    c->draining = false;
+    pass(c, end, TRACE_BARRIER);
+    return true;
+}
+
 // Carries out an instruction of its own after its waits; false: asleep.
 static bool execute(struct units_machine *m, const struct units_rec *r) {
     struct units_cp *c = &m->cp;
@@ -135,6 +147,7 @@ static bool execute(struct units_machine *m, const struct units_rec *r) {
     if ((r->opcode == ISA_OP_BARRIER || r->opcode == ISA_OP_HALT) && !(r->flags & UNITS_SKIPPED) &&
         !barrier(m))
         return false;
+    if (r->opcode == ISA_OP_HALT && !(r->flags & UNITS_SKIPPED) && !drain(m)) return false;
     pass(c, c->e.counted + r->issue, TRACE_BUSY);
     units_signal(m, r, ISA_AT_READ, c->e.counted);
     units_signal(m, r, ISA_AT_DONE, c->e.counted);

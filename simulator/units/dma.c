@@ -178,12 +178,14 @@ static uint64_t link_cycles(const struct units_dma *x, const struct units_transf
 // Keeps the answers of one engine in order of time; the link takes them in that order.
 void units_dma_answer(struct units_dma *x, const struct dram_quantum *q,
                       const struct dram_reply *r) {
-    if (q->write) { // from inside submit: the issuer goes on
+    if (q->write) { // often from inside submit
         struct units_flight *f = flight(x, q->cookie);
         const uint64_t answered = units_cycle(x->m, r->done_ps);
         release_at(x, answered, q->at.bytes);
         f->last_end = max64(f->last_end, answered);
         f->pending--;
+        if (x->answer_wait && x->m->memory_ps < x->next_ps) x->next_ps = x->m->memory_ps;
+        if (f->issued && !f->pending) complete(x);
         return;
     }
     uint32_t i = x->answer_tail++;
@@ -435,6 +437,7 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
     const struct dram_piece *p = &x->cut.piece[x->piece];
     if (!window(x, p->bytes)) {
         x->answer_wait = true;
+        front(x, x->issue, TRACE_WAIT_DRAM, -1);
         return false;
     }
     const bool write = !t->src_dram || x->writing;

@@ -26,7 +26,7 @@ void units_fetch_reset(struct units_machine *m) {
     for (uint64_t i = 0; i < c->nblock; i++)
         c->block[i] = (struct units_block){0};
     c->next = c->current = c->waited = c->fetched_bytes = 0;
-    c->started = c->fetched = c->decoded = c->barrier = c->loading = false;
+    c->started = c->fetched = c->decoded = c->barrier = c->draining = c->loading = false;
     c->full = -1;
     dram_cut_clear(&m->traffic_cut, m->dram);
     m->traffic_piece = 0;

@@ -157,6 +157,7 @@ struct units_cp {
     bool fetched;          // of `next`
     bool decoded;
     bool barrier;  // waits for the engines
+    bool draining; // HALT: for the last write
     int full;      // engine whose queue is full, -1
     uint64_t load; // LDS: UNITS_NEVER while the answer is out
     bool loading;
@@ -249,6 +250,7 @@ void units_fetch_answer(struct units_machine *m, const struct dram_quantum *q,
 void units_memory_step(void *machine);
 void units_memory_poke(struct units_machine *m, uint64_t ps);
 void units_memory_done(void *machine, const struct dram_quantum *q, const struct dram_reply *r);
+bool units_memory_written(const struct units_machine *m, uint64_t *cycle);
 void units_memory_room(void *machine, int client, uint64_t at_ps);
 
 #endif

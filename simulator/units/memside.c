@@ -28,6 +28,18 @@ void units_memory_room(void *machine, int client, uint64_t at_ps) {
         units_wake(m, &m->cp.e, units_cycle(m, at_ps));
 }
 
+// Whether everything that the program wrote is in memory; then *cycle is at least when.
+bool units_memory_written(const struct units_machine *m, uint64_t *cycle) {
+    for (int i = 0; i < DRAM_CLIENTS; i++) {
+        uint64_t ps;
+        if (i == UNITS_CLIENT_TRAFFIC) continue;
+        if (!dram_written(m->dram, i, &ps)) return false;
+        const uint64_t at = units_cycle(m, ps);
+        if (at > *cycle) *cycle = at;
+    }
+    return true;
+}
+
 // When foreign traffic is due.
 static uint64_t traffic_at(const struct units_machine *m) {
     return m->traffic_next && !m->traffic_blocked ? m->traffic.at_ps : DRAM_NEVER;
@@ -57,6 +69,12 @@ static void traffic(struct units_machine *m) {
     m->traffic_next = m->options.traffic(m->options.traffic_ctx, m->memory_ps, &m->traffic);
 }
 
+static void dram_act(struct units_machine *m) {
+    uint64_t cycle = 0;
+    dram_step(m->dram);
+    if (m->cp.draining && units_memory_written(m, &cycle)) units_wake(m, &m->cp.e, cycle);
+}
+
 void units_memory_step(void *machine) {
     struct units_machine *m = machine;
     const uint64_t now = kernel_now(m->kernel);
@@ -82,7 +100,7 @@ void units_memory_step(void *machine) {
         if (at > m->memory_ps) m->memory_ps = at;
         if (now > m->memory_ps) m->memory_ps = now;
         if (who == UNITS_DMAS)
-            dram_step(m->dram);
+            dram_act(m);
         else if (who == UNITS_CLIENT_TRAFFIC)
             traffic(m);
         else
