@@ -3,7 +3,8 @@
 //
 // join(first, second, k): second must start from first's result. If it starts from another operand,
 // its first stage is mirrored. Where second reads first's result again later, first's last stage
-// saves it as TMP. Operands and immediates are shared.
+// saves it as TMP. Operands and immediates are shared. Chains are expected as chain_normalise()
+// leaves them.
 #include "toolchain/passes/chain.h"
 
 #include <string.h>
@@ -21,6 +22,41 @@ int chain_length(const struct isa_chain *c) {
     while (n < ISA_STAGES && c->st[n].op != ISA_VOP_NOP)
         n++;
     return n;
+}
+
+// Puts stage `st` behind the n stages of *to; returns how many there are then.
+static int keep_stage(struct isa_chain *to, int n, const struct isa_stage *st) {
+    int operands = isa_vop_operands((int)st->op);
+    if (st->op == ISA_VOP_NOP && !st->save) return n;
+    if (st->op == ISA_VOP_NOP && n > 0) {
+        to->st[n - 1].save = 1;
+        return n;
+    }
+    to->st[n] = *st;
+    if (operands < 2) to->st[n].b = 0;
+    if (operands < 1) to->st[n].a = 0;
+    if (st->op == ISA_VOP_NOP) to->st[n] = (struct isa_stage){ISA_VOP_MOV, ISA_SRC_ACC, 0, 1};
+    return n + 1;
+}
+
+void chain_normalise(struct graph_node *n) {
+    if (!n->has_chain) return;
+    struct isa_chain c = {.imm = {0}};
+    int stages = 0;
+    for (int i = 0; i < ISA_STAGES; i++)
+        stages = keep_stage(&c, stages, &n->chain.st[i]);
+    bool read = false; // TMP is read by a later stage
+    for (int i = stages - 1; i >= 0; i--) {
+        if (c.st[i].save) {
+            c.st[i].save = read;
+            read = false;
+        }
+        read |= c.st[i].a == ISA_SRC_TMP || c.st[i].b == ISA_SRC_TMP;
+    }
+    for (int k = 0; k < ISA_IMMS; k++)
+        if (chain_reads(&c, (enum isa_src)(ISA_SRC_IMM0 + k)))
+            c.imm[k] = (int64_t)(uint32_t)n->chain.imm[k];
+    n->chain = c;
 }
 
 bool chain_has_sf(const struct isa_chain *c) {
@@ -97,7 +133,7 @@ bool chain_start_from(struct chain *c, int k) {
         int64_t *src[2] = {&c->c.st[i].a, &c->c.st[i].b};
         for (int s = 0; s < 2; s++) {
             if (i == 0 && s == 0) continue;
-            if (*src[s] == ISA_SRC_IN0)
+            if (*src[s] == ISA_SRC_IN0 || (i == 0 && *src[s] == ISA_SRC_ACC))
                 *src[s] = mine;
             else if (*src[s] == mine)
                 *src[s] = ISA_SRC_IN0;
@@ -124,31 +160,46 @@ static int operand(struct chain *c, struct graph_value *v, bool epilogue) {
     return -1;
 }
 
+// An immediate of the joint chain; where all are taken, a one-element constant as an operand.
+static int64_t immediate(struct graph *g, struct chain *out, int64_t bits, bool epilogue) {
+    int at = chain_add_imm(&out->c, bits);
+    if (at >= 0) return ISA_SRC_IMM0 + at;
+    bool room = false;
+    for (int k = epilogue ? 1 : 0; k < 3; k++)
+        room |= !out->in[k];
+    if (!g || !room) return -1;
+    float *data = ARENA_NEW(g->arena, float);
+    uint32_t u = (uint32_t)bits;
+    memcpy(data, &u, sizeof u);
+    at = operand(out, graph_add_const(g, "immediate", ISA_F32, 0, NULL, data), epilogue);
+    return ISA_SRC_IN0 + at;
+}
+
 // Translates an operand of the second chain into the joint one; -1 when it does not fit.
-static int64_t translate(struct chain *out, const struct chain *second, int64_t src, bool epilogue,
-                         bool first_empty) {
+static int64_t translate(struct graph *g, struct chain *out, const struct chain *second,
+                         int64_t src, bool first_empty) {
+    bool epilogue = !out->in[0];
     if (src == ISA_SRC_IN0) return first_empty ? ISA_SRC_IN0 : ISA_SRC_TMP;
     if (src == ISA_SRC_IN1 || src == ISA_SRC_IN2) {
         int at = operand(out, second->in[src - ISA_SRC_IN0], epilogue);
         return at < 0 ? -1 : ISA_SRC_IN0 + at;
     }
-    if (src >= ISA_SRC_IMM0 && src <= ISA_SRC_IMM3) {
-        int at = chain_add_imm(&out->c, second->c.imm[src - ISA_SRC_IMM0]);
-        return at < 0 ? -1 : ISA_SRC_IMM0 + at;
-    }
+    if (src >= ISA_SRC_IMM0 && src <= ISA_SRC_IMM3)
+        return immediate(g, out, second->c.imm[src - ISA_SRC_IMM0], epilogue);
     return src;
 }
 
-bool chain_join(const struct chain *first, const struct chain *second, int k, struct chain *out) {
+bool chain_join(struct graph *g, const struct chain *first, const struct chain *second, int k,
+                struct chain *out) {
     struct chain s = *second;
     *out = *first;
-    bool epilogue = !first->in[0];
     int n = chain_length(&first->c), more = chain_length(&s.c);
     if (n + more > ISA_STAGES || (chain_has_sf(&first->c) && chain_has_sf(&s.c))) return false;
     if (positional(&first->c) || positional(&s.c) || !chain_start_from(&s, k)) return false;
     bool again = chain_reads(&s.c, ISA_SRC_IN0);
     if (again && n > 0) {
-        if (chain_reads(&s.c, ISA_SRC_TMP)) return false;
+        for (int i = 0; i < more; i++)
+            if (s.c.st[i].save) return false; // there is one TMP
         out->c.st[n - 1].save = 1;
     }
     bool used[ISA_IMMS];
@@ -156,14 +207,15 @@ bool chain_join(const struct chain *first, const struct chain *second, int k, st
     for (int i = 0; i < ISA_IMMS; i++)
         if (!used[i]) out->c.imm[i] = 0;
     for (int i = 0; i < more; i++) {
-        struct isa_stage st = s.c.st[i];
-        out->c.st[n + i] = st;
-        int64_t a = translate(out, &s, st.a, epilogue, n == 0);
+        // Operands go in one after the other: an immediate counts as taken once a stage reads it.
+        struct isa_stage *st = &out->c.st[n + i];
+        *st = (struct isa_stage){.op = s.c.st[i].op, .save = s.c.st[i].save};
+        int64_t a = translate(g, out, &s, s.c.st[i].a, n == 0);
         if (a < 0) return false;
-        out->c.st[n + i].a = a;
-        int64_t b = translate(out, &s, st.b, epilogue, n == 0);
+        st->a = a;
+        int64_t b = translate(g, out, &s, s.c.st[i].b, n == 0);
         if (b < 0) return false;
-        out->c.st[n + i].b = b;
+        st->b = b;
     }
     return true;
 }
@@ -186,11 +238,39 @@ static void compact(struct chain *c, bool epilogue) {
     }
 }
 
+bool chain_same_kind(const struct graph_node *n, const struct chain *c) {
+    bool ints = isa_dtype_is_int((int)n->outputs[0]->dtype);
+    if (n->op != GRAPH_MAP) ints = ints && isa_dtype_is_int((int)graph_own_dtype(n));
+    for (int k = 0; k < 3; k++)
+        if (c->in[k]) ints = ints && isa_dtype_is_int((int)c->in[k]->dtype);
+    return ints == graph_chain_is_int(n);
+}
+
+bool chain_fills(const struct chain *c, const struct graph_value *y) {
+    bool rank = false;
+    for (int k = 0; k < 3; k++)
+        rank |= c->in[k] && c->in[k]->rank == y->rank;
+    for (int d = 0; d < y->rank && rank; d++) {
+        bool filled = y->dims[d] == 1;
+        for (int k = 0; k < 3; k++) {
+            const struct graph_value *v = c->in[k];
+            int at = v ? d - (y->rank - v->rank) : -1;
+            if (at >= 0 && v->dims[at] == y->dims[d]) filled = true;
+        }
+        if (!filled) return false;
+    }
+    return rank;
+}
+
 void chain_store(struct graph *g, struct graph_node *n, const struct chain *chain) {
     struct chain c = *chain;
     bool epilogue = n->op != GRAPH_MAP;
-    for (int k = epilogue ? 1 : 0; k < 3; k++)
-        if (c.in[k] && k > 0 && !chain_reads(&c.c, (enum isa_src)(ISA_SRC_IN0 + k))) c.in[k] = NULL;
+    for (int k = 1; k < 3; k++) {
+        if (!c.in[k] || chain_reads(&c.c, (enum isa_src)(ISA_SRC_IN0 + k))) continue;
+        struct graph_value *unread = c.in[k];
+        c.in[k] = NULL;
+        if (!epilogue && !chain_fills(&c, n->outputs[0])) c.in[k] = unread;
+    }
     compact(&c, epilogue);
     int own = epilogue ? n->nown : 0, nin = own;
     struct graph_value **in = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)own + 3);

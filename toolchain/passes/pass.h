@@ -58,6 +58,10 @@ void pass_options_init(struct pass_options *o);
 NPU_MUST_USE npu_status passes_run(struct graph *g, const struct pass_options *options,
                                    struct pass_log *log);
 
+// Removes nodes that lead to no output. A pass that leaves such nodes behind calls it: they would
+// count as users of their inputs.
+void passes_drop_dead(struct graph *g);
+
 #define PASS(name, level, skippable, doc, post) npu_status pass_##name(struct pass_context *c);
 #include "toolchain/passes/passes.def"
 

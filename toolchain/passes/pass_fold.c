@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant folding: nodes whose inputs are all constants are run by the reference kernels, in the
-// order of the graph, so that whole constant expressions disappear in one sweep.
+// order of the graph, so that whole constant expressions disappear in one sweep. Nodes without
+// users, which a model may have, go too.
 #include "toolchain/passes/pass.h"
 
 #define LIMIT_BYTES (INT64_C(256) << 20)
@@ -36,5 +37,6 @@ npu_status pass_fold(struct pass_context *c) {
         next = n->next;
         if (foldable(n)) NPU_TRY(fold(c, n));
     }
+    passes_drop_dead(c->g);
     return NULL;
 }

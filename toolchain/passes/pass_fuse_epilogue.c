@@ -45,7 +45,7 @@ static void take_place(struct graph *g, struct graph_node *n, struct graph_node 
     graph_remove_node(g, map);
 }
 
-static bool take(struct pass_context *c, struct graph_node *n) {
+static bool take(struct pass_context *c, struct graph_node *n, struct graph_node **gone) {
     struct graph_value *y = n->outputs[0];
     struct graph_node *map = graph_single_user(c->g, y);
     if (!map || map->op != GRAPH_MAP || !same_dims(y, map->outputs[0]) || y->is_output)
@@ -55,7 +55,8 @@ static bool take(struct pass_context *c, struct graph_node *n) {
     a.in[0] = NULL;
     for (int k = 0; k < 3; k++) {
         if (b.in[k] != y) continue;
-        if (!chain_join(&a, &b, k, &joint)) return false;
+        if (!chain_join(chain_is_float(n) ? c->g : NULL, &a, &b, k, &joint)) return false;
+        *gone = map;
         take_place(c->g, n, map);
         chain_store(c->g, n, &joint);
         graph_set_int(c->g, n, GRAPH_ATTR_DTYPE, (int64_t)n->outputs[0]->dtype);
@@ -69,8 +70,9 @@ npu_status pass_fuse_epilogue(struct pass_context *c) {
     for (struct graph_node *n = c->g->first, *next; n; n = next) {
         next = n->next;
         if (!anchor(n)) continue;
-        while (take(c, n))
-            next = n->next;
+        // The node moves down the list; those that it passes are still to come.
+        for (struct graph_node *gone; take(c, n, &gone);)
+            if (gone == next) next = n->next;
     }
     return NULL;
 }

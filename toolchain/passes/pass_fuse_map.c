@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins elementwise chains: a MAP whose result only feeds another MAP, with the same shape, becomes
 // part of it. Intermediate rounding to a storage type disappears, so only floating intermediates
-// (and 0/1 results of comparisons) are joined.
+// (and 0/1 results of comparisons) are joined. A joint chain that has only integers around it would
+// compute in integers: there the nodes stay two.
 #include <string.h>
 
 #include "toolchain/passes/chain.h"
@@ -29,7 +30,9 @@ static bool take(struct pass_context *c, struct graph_node *n, int k) {
         return false;
     if (!joinable_value(first) || chain_is_float(first) != chain_is_float(n)) return false;
     struct chain a = chain_of(first), b = chain_of(n), joint;
-    if (!chain_join(&a, &b, k, &joint)) return false;
+    if (!chain_join(chain_is_float(n) ? c->g : NULL, &a, &b, k, &joint) ||
+        !chain_same_kind(n, &joint))
+        return false;
     chain_store(c->g, n, &joint);
     graph_set_int(c->g, n, GRAPH_ATTR_DTYPE, (int64_t)n->outputs[0]->dtype);
     graph_add_origins(c->g, n, first);

@@ -105,7 +105,10 @@ static npu_status place(struct pass_context *c, struct graph_node *n, struct gra
     case GRAPH_CONCAT:
     case GRAPH_PAD:
         return n->outputs[0]->rank == 4 ? follow(c, n, copies) : row_major(c, n, copies);
-    case GRAPH_REDUCE: // any order of the input; the result is row-major
+    case GRAPH_REDUCE: // any order of the input; the result, and what a chain adds to it, row-major
+        for (int i = n->nown; i < n->nin; i++)
+            NPU_TRY(want(c, n, i, NULL, copies));
+        return NULL;
     case GRAPH_TRANSPOSE:
     case GRAPH_COPY: return NULL;
     case GRAPH_MATMUL:
@@ -148,6 +151,8 @@ static npu_status outputs(struct pass_context *c) {
 }
 
 npu_status pass_layout(struct pass_context *c) {
+    for (int i = 0; i < c->g->nvalue; i++) // a graph read from text may have orders already
+        if (c->g->values[i]) set_order(c->g->values[i], NULL);
     // A copy is added for a value that exists now; copies themselves are never copied again, but
     // may be looked up.
     struct graph_value **copies =

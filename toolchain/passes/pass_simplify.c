@@ -92,11 +92,13 @@ static npu_status reshape_instead(struct pass_context *c, struct graph_node *n) 
     NPU_TRY(graph_infer(c->g, r, y->name));
     graph_add_origins(c->g, r, n);
     graph_replace_uses(c->g, y, r->outputs[0]);
+    const char *name = y->name;
     graph_remove_node(c->g, n);
+    graph_rename_value(c->g, r->outputs[0], name);
     return NULL;
 }
 
-// op(op(x)) with one user in between: reads x directly.
+// op(op(x)): reads x directly.
 static bool bypass(struct pass_context *c, struct graph_node *n) {
     struct graph_node *before = n->inputs[0]->producer;
     if (!before || before->op != n->op || before->has_chain) return false;
@@ -131,5 +133,6 @@ npu_status pass_simplify(struct pass_context *c) {
             }
         }
     }
+    passes_drop_dead(c->g); // what was bypassed
     return NULL;
 }

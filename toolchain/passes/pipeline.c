@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "runtime/base/str.h"
+#include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
 const struct pass_desc passes[PASS_COUNT] = {
@@ -72,6 +73,8 @@ npu_status passes_run(struct graph *g, const struct pass_options *options, struc
     struct arena *scratch = arena_new();
     struct pass_context c = {.g = g, .scratch = scratch, .options = options, .log = log};
     npu_status st = NULL;
+    for (struct graph_node *n = g->first; n; n = n->next)
+        chain_normalise(n);
     for (int i = 0; i < PASS_COUNT && !st; i++) {
         if (passes[i].level <= options->level && !options->skip[i]) {
             st = run_one(&c, i);
