@@ -71,6 +71,7 @@ void exec_free(struct exec *x) {
     val_work_free(x->work);
     base_free(x->snap);
     base_free(x->rows);
+    base_free(x->feet);
     base_free(x->code_map);
     npu_status_free(x->error);
     base_free(x);

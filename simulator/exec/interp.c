@@ -101,8 +101,8 @@ static uint8_t *scalar_bytes(struct exec *x, struct step *s, int64_t space, int6
         exec_no_memory(x, "the list of instructions");
         return NULL;
     }
-    if (write ? !access_write(x, &s->at, name, (int)space, &f)
-              : !access_read(x, &s->at, name, (int)space, &f))
+    if (write ? !access_write(x, &s->at, name, (int)space, &f, 1)
+              : !access_read(x, &s->at, name, (int)space, &f, 1))
         return NULL;
     if (write)
         access_mark(x, (int)space, &f);

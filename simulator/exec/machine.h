@@ -55,6 +55,8 @@ struct exec {
     uint32_t nsnap, snap_cap;
     int64_t *rows; // owned: row numbers of a gather
     int64_t rows_cap;
+    struct exec_foot *feet; // owned: footprints of its rows
+    int64_t feet_cap;
     // command processor
     const struct exec_job *job;
     uint32_t *code_map; // owned, per granule: 0 no instruction starts here, else 1 + granule after
@@ -103,12 +105,16 @@ bool engine_deadlock(struct exec *x, const struct exec_place *cp_at,
                      const struct isa_header *cp_waits); // always false
 void engine_drop_queues(struct exec *x);
 
-// access.c: one access of the instruction begun in x->race.
+// access.c: one access of the instruction begun in x->race, made of n footprints.
 bool access_read(struct exec *x, const struct exec_place *at, const char *name, int space,
-                 const struct exec_foot *f);
+                 const struct exec_foot *f, uint32_t n);
 bool access_write(struct exec *x, const struct exec_place *at, const char *name, int space,
-                  const struct exec_foot *f);
+                  const struct exec_foot *f, uint32_t n);
 void access_mark(struct exec *x, int space, const struct exec_foot *f);
+// gather.c: operands of a gather before its values (row numbers go to x->rows), and after.
+bool gather_access(struct exec *x, const struct exec_place *at, const struct isa_insn *in,
+                   const struct check_operands *ops);
+void gather_mark(struct exec *x, const struct isa_GATHER *g);
 // Memory operands of one engine instruction: checks, values, marks.
 bool access_insn(struct exec *x, const struct exec_place *at, const struct isa_insn *in);
 struct val_mem access_val_mem(struct exec *x);

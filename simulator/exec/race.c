@@ -35,6 +35,7 @@ void race_deinit(struct race *r) {
             for (int w = 0; w < 2; w++)
                 base_free(r->list[e][s][w].item);
         base_free(r->place[e]);
+        base_free(r->order[e]);
     }
     base_free(r->foot);
     race_init(r);
@@ -50,7 +51,7 @@ void race_reset(struct race *r) {
         for (int s = 0; s < RACE_SPACES; s++)
             for (int w = 0; w < 2; w++)
                 r->list[e][s][w].len = 0;
-    r->nfoot = 0;
+    r->nfoot = r->begun = 0;
 }
 
 // Room for one more item of `bytes`; false when out of memory.
@@ -72,22 +73,39 @@ bool race_begin(struct race *r, const struct exec_place *at, const struct race_c
     struct race_clock *now = &r->start[e];
     clock_join(now, before);
     if (fence) now->read[e] = now->done[e] = r->count[e];
-    void *places = r->place[e];
+    void *places = r->place[e], *orders = r->order[e];
     if (!grow(&places, r->count[e], &r->place_cap[e], sizeof *at)) return false;
     r->place[e] = places;
+    if (!grow(&orders, r->count[e], &r->order_cap[e], sizeof *r->order[e])) return false;
+    r->order[e] = orders;
+    r->order[e][r->count[e]] = r->begun++;
     r->place[e][r->count[e]++] = *at;
     return true;
 }
 
-// Exact test of two accesses whose boxes meet.
-static int64_t exact(const struct race *r, const struct race_access *a, const struct exec_foot *f) {
-    if (a->foot < 0) return foot_hit(f, a->lo, a->hi);
-    return foot_overlap(&r->foot[a->foot], f);
+// The access that is being checked: its footprints and the box around them.
+struct probe {
+    const struct exec_foot *foot;
+    uint32_t n;
+    int64_t lo, hi;
+};
+
+// Exact test of two accesses whose boxes meet: a byte that both touch, or -1.
+static int64_t exact(const struct race *r, const struct race_access *a, const struct probe *p) {
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct exec_foot *f = &p->foot[i];
+        if (a->lo >= f->hi || a->hi <= f->lo) continue;
+        int64_t at = a->nfoot == 0 ? foot_hit(f, a->lo, a->hi) : -1;
+        for (uint32_t k = 0; k < a->nfoot && at < 0; k++)
+            at = foot_overlap(&r->foot[a->foot + k], f);
+        if (at >= 0) return at;
+    }
+    return -1;
 }
 
 // Compares with the accesses of one list that are not ordered before the current instruction.
-static bool scan(struct race *r, int e, int space, int write, uint32_t known,
-                 const struct exec_foot *f, struct race_hit *hit) {
+static bool scan(struct race *r, int e, int space, int write, uint32_t known, const struct probe *p,
+                 struct race_hit *hit) {
     const struct race_list *l = &r->list[e][space][write];
     uint32_t *cursor = &r->cursor[r->engine][e][space][write];
     uint32_t i = *cursor;
@@ -97,8 +115,8 @@ static bool scan(struct race *r, int e, int space, int write, uint32_t known,
     const uint32_t own = e == r->engine ? r->count[e] : 0;
     for (; i < l->len; i++) {
         const struct race_access *a = &l->item[i];
-        if (a->lo >= f->hi || a->hi <= f->lo || a->index == own) continue;
-        int64_t at = exact(r, a, f);
+        if (a->lo >= p->hi || a->hi <= p->lo || a->index == own) continue;
+        int64_t at = exact(r, a, p);
         if (at < 0) continue;
         *hit = (struct race_hit){at, write, r->place[e][a->index - 1]};
         return true;
@@ -106,34 +124,43 @@ static bool scan(struct race *r, int e, int space, int write, uint32_t known,
     return false;
 }
 
+// Keeps an access for those to come.
+static bool note(struct race *r, struct race_list *l, const struct probe *p) {
+    void *items = l->item;
+    if (!grow(&items, l->len, &l->cap, sizeof *l->item)) return false;
+    l->item = items;
+    struct race_access *a = &l->item[l->len];
+    *a = (struct race_access){p->lo, p->hi, r->count[r->engine], r->nfoot, 0};
+    for (uint32_t i = 0; i < p->n && (p->n > 1 || p->foot->dims > 0); i++) {
+        void *feet = r->foot;
+        if (!grow(&feet, r->nfoot, &r->foot_cap, sizeof *p->foot)) return false;
+        r->foot = feet;
+        r->foot[r->nfoot++] = p->foot[i];
+        a->nfoot++;
+    }
+    l->len++;
+    return true;
+}
+
 static bool is_dma(int engine) {
     return isa_engine_class(engine) == ISA_CLASS_DMA;
 }
 
-enum race_result race_access(struct race *r, int space, const struct exec_foot *f, bool write,
-                             struct race_hit *hit) {
+enum race_result race_access(struct race *r, int space, const struct exec_foot *f, uint32_t n,
+                             bool write, struct race_hit *hit) {
     const int s = space - ISA_SPM, self = r->engine;
     const struct race_clock *now = &r->start[self];
+    struct probe p = {f, n, f->lo, f->hi};
+    for (uint32_t i = 1; i < n; i++) {
+        if (f[i].lo < p.lo) p.lo = f[i].lo;
+        if (f[i].hi > p.hi) p.hi = f[i].hi;
+    }
     for (int e = 0; e < ISA_ENGINES; e++) {
         if (e == self && !is_dma(e)) continue;
-        if (scan(r, e, s, 1, now->done[e], f, hit)) return RACE_FOUND;
-        if (write && scan(r, e, s, 0, now->read[e], f, hit)) return RACE_FOUND;
+        if (scan(r, e, s, 1, now->done[e], &p, hit)) return RACE_FOUND;
+        if (write && scan(r, e, s, 0, now->read[e], &p, hit)) return RACE_FOUND;
     }
-    struct race_list *l = &r->list[self][s][write];
-    void *items = l->item;
-    if (!grow(&items, l->len, &l->cap, sizeof *l->item)) return RACE_NO_MEMORY;
-    l->item = items;
-    int32_t foot = -1;
-    if (f->dims > 0) {
-        void *feet = r->foot;
-        if (r->nfoot >= INT32_MAX || !grow(&feet, r->nfoot, &r->foot_cap, sizeof *f))
-            return RACE_NO_MEMORY;
-        r->foot = feet;
-        foot = (int32_t)r->nfoot;
-        r->foot[r->nfoot++] = *f;
-    }
-    l->item[l->len++] = (struct race_access){f->lo, f->hi, r->count[self], foot};
-    return RACE_NONE;
+    return note(r, &r->list[self][s][write], &p) ? RACE_NONE : RACE_NO_MEMORY;
 }
 
 void race_end(struct race *r, struct race_clock out[3]) {
@@ -151,20 +178,4 @@ void race_end(struct race *r, struct race_clock out[3]) {
 void race_all_done(const struct race *r, struct race_clock *c) {
     for (int e = 0; e < ISA_ENGINES; e++)
         c->read[e] = c->done[e] = r->count[e];
-}
-
-const struct exec_place *race_last_write(const struct race *r, int space, int64_t lo, int64_t hi) {
-    const struct exec_place *last = NULL;
-    for (int e = 0; e < ISA_ENGINES; e++) {
-        const struct race_list *l = &r->list[e][space - ISA_SPM][1];
-        for (uint32_t i = l->len; i-- > 0;) {
-            const struct race_access *a = &l->item[i];
-            if (a->lo >= hi || a->hi <= lo) continue;
-            if (a->foot >= 0 && foot_hit(&r->foot[a->foot], lo, hi) < 0) continue;
-            const struct exec_place *p = &r->place[e][a->index - 1];
-            if (!last || p->seq > last->seq) last = p;
-            break;
-        }
-    }
-    return last;
 }

@@ -24,11 +24,11 @@ void clock_join(struct race_clock *c, const struct race_clock *other);
 
 enum { RACE_SPACES = 3 }; // SPM, PSUM, DRAM
 
-// One access: a box, and its exact footprint when that is not the box itself.
+// One access: a box, and its exact footprints when they are not the box itself.
 struct race_access {
     int64_t lo, hi;
-    uint32_t index; // of the engine's instruction
-    int32_t foot;   // into foot, -1: the box
+    uint32_t index;       // of the engine's instruction
+    uint32_t foot, nfoot; // foot[foot ..] of the race; nfoot 0: the box
 };
 
 struct race_list {
@@ -44,7 +44,9 @@ struct race {
     uint32_t cursor[ISA_ENGINES][ISA_ENGINES][RACE_SPACES]
                    [2];                    // observer, engine: older ones are ordered before it
     struct exec_place *place[ISA_ENGINES]; // owned; of instruction index - 1
-    uint32_t place_cap[ISA_ENGINES];
+    uint32_t *order[ISA_ENGINES]; // owned; of instruction index - 1: how many ran before it
+    uint32_t place_cap[ISA_ENGINES], order_cap[ISA_ENGINES];
+    uint32_t begun;         // instructions of all engines
     struct exec_foot *foot; // owned
     uint32_t nfoot, foot_cap;
     int engine; // of the instruction between race_begin and race_end
@@ -65,18 +67,16 @@ void race_reset(struct race *r); // keeps the memory
 bool race_begin(struct race *r, const struct exec_place *at, const struct race_clock *before,
                 bool fence);
 
-// Checks an access of that instruction against all that are not ordered before it, and notes it.
+// Checks an access of that instruction, made of `n` footprints (1 and up), against all that are not
+// ordered before it, and notes it.
 enum race_result { RACE_NONE, RACE_FOUND, RACE_NO_MEMORY };
-enum race_result race_access(struct race *r, int space, const struct exec_foot *f, bool write,
-                             struct race_hit *hit);
+enum race_result race_access(struct race *r, int space, const struct exec_foot *f, uint32_t n,
+                             bool write, struct race_hit *hit);
 
 // Ends it; clock of its start, read and done points in *out when not NULL (index: enum isa_when).
 void race_end(struct race *r, struct race_clock out[3]);
 
 // Everything begun on every engine is complete: the clock after a barrier.
 void race_all_done(const struct race *r, struct race_clock *c);
-
-// The last write that touches [lo, hi) of a space, by sequence number; NULL: none.
-const struct exec_place *race_last_write(const struct race *r, int space, int64_t lo, int64_t hi);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backward slice by repetition. A pass executes the whole program and computes only the set. When a
 // value is used (by an LDS, by a gather's indices, or by an instruction of the set), every
-// instruction whose writes may still be visible there joins the set: looking back through each
-// engine's writes until one covers the bytes. Passes repeat until the set stays the same; chains
-// are short (an input is copied in, perhaps converted), so two or three passes do.
+// instruction whose writes may still be visible there joins the set: looking back, in the order of
+// execution, to the newest write that covers all of the bytes. Passes repeat until the set stays
+// the same; chains are short (an input is copied in, perhaps converted), so two or three passes do.
 #include "simulator/exec/slice.h"
 
 #include <string.h>
@@ -28,17 +28,42 @@ bool slice_computes(const struct slice *s, uint32_t granule) {
     return !s->on || s->needed[granule];
 }
 
-void slice_use(struct slice *s, const struct race *r, int space, const struct exec_foot *f) {
+// Whether a write touches the footprint.
+static bool touches(const struct race *r, const struct race_access *a, const struct exec_foot *f) {
+    if (a->lo >= f->hi || a->hi <= f->lo) return false;
+    if (a->nfoot == 0) return foot_hit(f, a->lo, a->hi) >= 0;
+    for (uint32_t k = 0; k < a->nfoot; k++)
+        if (foot_overlap(&r->foot[a->foot + k], f) >= 0) return true;
+    return false;
+}
+
+// The newest write that covers the whole footprint, as its order of execution; 0 when there is
+// none.
+static uint32_t newest_cover(const struct race *r, int space, const struct exec_foot *f) {
+    uint32_t newest = 0;
     for (int e = 0; e < ISA_ENGINES; e++) {
         const struct race_list *l = &r->list[e][space - ISA_SPM][1];
         for (uint32_t i = l->len; i-- > 0;) {
             const struct race_access *a = &l->item[i];
-            if (a->lo >= f->hi || a->hi <= f->lo) continue;
-            if (a->foot >= 0 && foot_overlap(&r->foot[a->foot], f) < 0) continue;
+            const uint32_t order = r->order[e][a->index - 1];
+            if (order <= newest) break;
+            if (a->nfoot == 0 && a->lo <= f->lo && a->hi >= f->hi) newest = order;
+        }
+    }
+    return newest;
+}
+
+void slice_use(struct slice *s, const struct race *r, int space, const struct exec_foot *f) {
+    const uint32_t from = newest_cover(r, space, f);
+    for (int e = 0; e < ISA_ENGINES; e++) {
+        const struct race_list *l = &r->list[e][space - ISA_SPM][1];
+        for (uint32_t i = l->len; i-- > 0;) {
+            const struct race_access *a = &l->item[i];
+            if (r->order[e][a->index - 1] < from) break;
+            if (!touches(r, a, f)) continue;
             uint8_t *bit = &s->needed[r->place[e][a->index - 1].pc_granule];
             if (!*bit) s->grew = true;
             *bit = 1;
-            if (a->foot < 0 && a->lo <= f->lo && a->hi >= f->hi) break;
         }
     }
 }
