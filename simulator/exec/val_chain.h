@@ -16,6 +16,7 @@ struct val_chain {
     bool used[ISA_SRCS]; // sources that a stage names
     bool predicate;      // a stage is APRED
     int64_t pred_base, pred_row, pred_col;
+    size_t splat;            // elements of the immediates' buffers that are filled
     int64_t cols, rows;      // sizes of dims 0 and 1: ROW and COL
     struct val_cursor in[3]; // in0 when the caller has none of its own, in1, in2
     bool has[3];             // present and used

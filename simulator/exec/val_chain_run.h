@@ -6,26 +6,41 @@
 //   IMM(bits)     an immediate as T
 // Stages run over the whole block in turn, from one of two buffers into the other.
 
+// b->predicate[0..n) of a run in one row whose first element has the value `at`: along a row the
+// predicate changes at most once.
+static void K(fill_predicate)(T *out, int64_t at, int64_t step, size_t n) {
+    size_t turn = n; // elements before the change
+    if (step > 0 && at < 0 && (-at + step - 1) / step < (int64_t)n)
+        turn = (size_t)((-at + step - 1) / step);
+    if (step < 0 && at >= 0 && at / -step + 1 < (int64_t)n) turn = (size_t)(at / -step + 1);
+    for (size_t i = 0; i < turn; i++)
+        out[i] = at >= 0;
+    for (size_t i = turn; i < n; i++)
+        out[i] = at < 0;
+}
+
 // Splats, positions and predicates that stages may name.
-static void K(fill_sources)(const struct val_chain *c, struct K(buffers) * b, int64_t pos,
-                            size_t n) {
+static void K(fill_sources)(struct val_chain *c, struct K(buffers) * b, int64_t pos, size_t n) {
     for (int i = 0; i < ISA_IMMS; i++) {
         if (!c->used[ISA_SRC_IMM0 + i]) continue;
         T v = IMM(c->chain->imm[i]);
-        for (size_t j = 0; j < n; j++)
+        for (size_t j = c->splat; j < n; j++)
             b->imm[i][j] = v;
     }
-    if (!c->used[ISA_SRC_ROW] && !c->used[ISA_SRC_COL] && !c->predicate) return;
+    if (c->splat < n) c->splat = n;
+    bool rows = c->used[ISA_SRC_ROW], cols = c->used[ISA_SRC_COL];
+    if (!rows && !cols && !c->predicate) return;
     int64_t col = pos % c->cols, row = pos / c->cols % c->rows;
     for (size_t j = 0; j < n;) { // a run within one row at a time
         size_t run = (int64_t)(n - j) < c->cols - col ? n - j : (size_t)(c->cols - col);
-        int64_t at = row * c->pred_row + col * c->pred_col + c->pred_base;
-        for (size_t i = 0; i < run; i++) {
+        for (size_t i = 0; i < run && rows; i++)
             b->row[j + i] = (T)row;
+        for (size_t i = 0; i < run && cols; i++)
             b->col[j + i] = (T)(col + (int64_t)i);
-        }
-        for (size_t i = 0; i < run && c->predicate; i++)
-            b->predicate[j + i] = at + (int64_t)i * c->pred_col >= 0;
+        if (c->predicate)
+            K(fill_predicate)
+            (b->predicate + j, row * c->pred_row + col * c->pred_col + c->pred_base, c->pred_col,
+             run);
         j += run;
         col = 0;
         if (++row == c->rows) row = 0;

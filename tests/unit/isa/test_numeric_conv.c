@@ -53,7 +53,7 @@ static double rounded(const struct format *f, double x) {
         double quantum = ldexp(1.0, e - f->mantissa);
         r = nearbyint(a / quantum) * quantum;
     }
-    if (r > f->max) r = f->finite ? f->max : INFINITY;
+    if (r > f->max) r = f->finite ? f->max : HUGE_VAL;
     return copysign(r, x);
 }
 
