@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // links: npu_frontend_onnx npu_graph npu_base
 //
-// The ONNX importer: any bytes end in a graph that the verifier accepts, or in a status. A graph that came out small is also
-// run on zeros, so that the reference kernels meet whatever shapes and attributes got through.
+// The ONNX importer: any bytes end in a graph that the verifier accepts, or in a status. A graph
+// that came out small is also run on zeros, so that the reference kernels meet whatever shapes and
+// attributes got through.
 
 #include <string.h>
 

@@ -68,8 +68,7 @@ npu_status eval_map(struct graph_eval *e) {
     return NULL;
 }
 
-// ---- whole graphs
-// ----------------------------------------------------------------------------------------------------
+// ---- whole graphs ----------------------------------------------------------------------------
 
 struct live {
     void *owned;       // buffer to free after the last use

@@ -9,8 +9,7 @@
 #include "isa/numeric.h"
 #include "toolchain/graph/eval.h"
 
-// ---- bytes in, bytes out
-// ---------------------------------------------------------------------------------------------
+// ---- bytes in, bytes out ---------------------------------------------------------------------
 
 struct move {
     enum isa_dtype dtype; // of the bytes: the input's, or i8/u8 for i4/u4
@@ -95,8 +94,7 @@ static void copy_strided(const struct move *m, const struct graph_value *y, cons
     }
 }
 
-// ---- ops
-// -------------------------------------------------------------------------------------------------------------
+// ---- ops -------------------------------------------------------------------------------------
 
 // RESHAPE, COPY: the same elements.
 npu_status eval_copy(struct graph_eval *e) {
@@ -240,8 +238,7 @@ npu_status eval_range(struct graph_eval *e) {
     return NULL;
 }
 
-// ---- resize
-// ----------------------------------------------------------------------------------------------------------
+// ---- resize ----------------------------------------------------------------------------------
 
 // For each output position of one dimension: the two source positions and the weight of the second.
 struct taps {

@@ -8,8 +8,7 @@
 #include "isa/numeric.h"
 #include "toolchain/graph/eval.h"
 
-// ---- reduce
-// ----------------------------------------------------------------------------------------------------------
+// ---- reduce ----------------------------------------------------------------------------------
 
 struct axes {
     int nkept, nreduced;
@@ -130,8 +129,7 @@ static float reduce_run(enum isa_red red, const float *x, size_t n) {
     return num_reduce_end_f32(&r);
 }
 
-// ---- softmax
-// ---------------------------------------------------------------------------------------------------------
+// ---- softmax ---------------------------------------------------------------------------------
 
 npu_status eval_softmax(struct graph_eval *e) {
     const struct graph_value *x = e->n->inputs[0];
@@ -165,8 +163,7 @@ npu_status eval_softmax(struct graph_eval *e) {
     return NULL;
 }
 
-// ---- normalisations
-// --------------------------------------------------------------------------------------------------
+// ---- normalisations --------------------------------------------------------------------------
 
 static npu_status need_floats(const struct graph_eval *e) {
     if (!e->own_int) return NULL;

@@ -10,8 +10,7 @@
 #include "isa/numeric.h"
 #include "toolchain/graph/eval.h"
 
-// ---- matrix product
-// --------------------------------------------------------------------------------------------------
+// ---- matrix product --------------------------------------------------------------------------
 
 // out[c][r] = in[r][c]
 static float *transposed(struct arena *a, const float *in, int64_t rows, int64_t cols) {
@@ -93,8 +92,7 @@ npu_status eval_matmul(struct graph_eval *e) {
     return NULL;
 }
 
-// ---- convolution
-// -----------------------------------------------------------------------------------------------------
+// ---- convolution -----------------------------------------------------------------------------
 
 struct conv {
     int64_t n, c, h, w;        // input
@@ -233,8 +231,7 @@ npu_status eval_convt(struct graph_eval *e) {
     return eval_conv(e);
 }
 
-// ---- pooling
-// ---------------------------------------------------------------------------------------------------------
+// ---- pooling ---------------------------------------------------------------------------------
 
 struct window {
     int64_t lo[2], step[2], count[2]; // rows and columns inside the image

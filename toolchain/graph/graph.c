@@ -36,8 +36,7 @@ struct graph *graph_new(struct arena *a, const char *name) {
     return g;
 }
 
-// ---- values
-// ----------------------------------------------------------------------------------------------------------
+// ---- values ----------------------------------------------------------------------------------
 
 struct graph_value *graph_find_value(const struct graph *g, const char *name) {
     return map_get(g->names, name);
@@ -149,8 +148,7 @@ void graph_value_strides(const struct graph_value *v, int64_t strides[GRAPH_MAX_
         strides[d] = 0;
 }
 
-// ---- nodes
-// -----------------------------------------------------------------------------------------------------------
+// ---- nodes -----------------------------------------------------------------------------------
 
 static void link_before(struct graph *g, struct graph_node *n, struct graph_node *before) {
     n->next = before;
@@ -276,8 +274,7 @@ void graph_replace_uses(struct graph *g, struct graph_value *old, struct graph_v
     if (old->is_output) replace_output(g, old, new_value);
 }
 
-// ---- attributes
-// ------------------------------------------------------------------------------------------------------
+// ---- attributes ------------------------------------------------------------------------------
 
 const struct graph_attr *graph_attr(const struct graph_node *n, enum graph_attr_key k) {
     for (int i = 0; i < n->nattr; i++)
@@ -344,8 +341,7 @@ int64_t graph_ints_at(const struct graph_node *n, enum graph_attr_key k, int i, 
     return a && i < a->n ? a->ints[i] : otherwise;
 }
 
-// ---- origins
-// ---------------------------------------------------------------------------------------------------------
+// ---- origins ---------------------------------------------------------------------------------
 
 void graph_add_origin(struct graph *g, struct graph_node *n, const char *name) {
     for (int k = 0; k < n->norigin; k++)

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-// ---- shared by the rules
-// ---------------------------------------------------------------------------------------------
+// ---- shared by the rules ---------------------------------------------------------------------
 
 const char *shape_text(struct arena *a, int rank, const int64_t *dims) {
     char *text = arena_strdup(a, "[");
@@ -108,8 +107,7 @@ enum isa_dtype shape_promote(enum isa_dtype a, enum isa_dtype b) {
     return bits_a == 4 ? ISA_I8 : bits_a == 8 ? ISA_I16 : bits_a == 16 ? ISA_I32 : ISA_I64;
 }
 
-// ---- the whole node
-// --------------------------------------------------------------------------------------------------
+// ---- the whole node --------------------------------------------------------------------------
 
 // The chain's operands must broadcast to the op's own result; the dtype attribute is the type after
 // the chain.

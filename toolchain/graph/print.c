@@ -18,8 +18,7 @@
 
 enum { INLINE_ELEMS = 64 };
 
-// ---- words
-// -----------------------------------------------------------------------------------------------------------
+// ---- words -----------------------------------------------------------------------------------
 
 static bool is_plain(const char *name) {
     for (const char *c = name; *c; c++)
@@ -85,8 +84,7 @@ void graph_print_type(const struct graph_value *v, struct str *out) {
     put_ints(out, v->rank, order);
 }
 
-// ---- constants
-// -------------------------------------------------------------------------------------------------------
+// ---- constants -------------------------------------------------------------------------------
 
 static void put_elements(struct str *out, const struct graph_value *v) {
     int64_t n = graph_value_elems(v);
@@ -148,8 +146,7 @@ static npu_status put_constant(struct str *out, const struct graph_value *v, str
     return NULL;
 }
 
-// ---- nodes
-// -----------------------------------------------------------------------------------------------------------
+// ---- nodes -----------------------------------------------------------------------------------
 
 static void put_chain(struct str *out, const struct graph_node *n) {
     static const char *const sources[ISA_SRCS] = {
@@ -250,8 +247,7 @@ void graph_print_node(const struct graph_node *n, struct str *out) {
     str_putc(out, '\n');
 }
 
-// ---- the graph
-// -------------------------------------------------------------------------------------------------------
+// ---- the graph -------------------------------------------------------------------------------
 
 static npu_status print(const struct graph *g, struct str *out, struct sink *to) {
     str_puts(out, "graph ");

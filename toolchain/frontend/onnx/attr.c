@@ -8,8 +8,7 @@
 #include "isa/numeric.h"
 #include "toolchain/frontend/onnx/import.h"
 
-// ---- attributes
-// ------------------------------------------------------------------------------------------------------
+// ---- attributes ------------------------------------------------------------------------------
 
 // A function's default for an attribute: field 11 of FunctionProto, which the packaged schema keeps
 // as an unknown field.
@@ -114,8 +113,7 @@ int onnx_ints_into(struct onnx_node *n, const char *name, int64_t *items, int ro
     return count;
 }
 
-// ---- inputs
-// ----------------------------------------------------------------------------------------------------------
+// ---- inputs ----------------------------------------------------------------------------------
 
 bool onnx_given(const struct onnx_node *n, int k) {
     return k < n->nin && n->in[k];

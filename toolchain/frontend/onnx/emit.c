@@ -14,8 +14,7 @@
 // Larger results are left to the compiler's folding pass.
 enum { FOLD_OUT_ELEMS = 1 << 16, FOLD_IN_ELEMS = 1 << 20 };
 
-// ---- folding
-// ---------------------------------------------------------------------------------------------------------
+// ---- folding ---------------------------------------------------------------------------------
 
 static bool folds(const struct graph_node *n) {
     const struct graph_value *out = n->outputs[0];
@@ -72,8 +71,7 @@ npu_status onnx_emit(struct onnx_node *n, struct graph_node *node, struct graph_
     return folds(node) ? fold(n, node) : NULL;
 }
 
-// ---- chains
-// ----------------------------------------------------------------------------------------------------------
+// ---- chains ----------------------------------------------------------------------------------
 
 struct chain_text {
     struct isa_chain c;
@@ -259,8 +257,7 @@ npu_status onnx_cast(struct onnx_node *n, struct graph_value *x, enum isa_dtype 
     return onnx_map(n, to, chain, NULL, 1, &x, out);
 }
 
-// ---- moves
-// -----------------------------------------------------------------------------------------------------------
+// ---- moves -----------------------------------------------------------------------------------
 
 static bool same_dims(const struct graph_value *v, int rank, const int64_t *dims) {
     return v->rank == rank && (!rank || !memcmp(v->dims, dims, (size_t)rank * sizeof *dims));
@@ -376,8 +373,7 @@ npu_status onnx_pad(struct onnx_node *n, struct graph_value *x, const int64_t *b
     return onnx_emit(n, node, out);
 }
 
-// ---- arithmetic
-// ------------------------------------------------------------------------------------------------------
+// ---- arithmetic ------------------------------------------------------------------------------
 
 npu_status onnx_reduce(struct onnx_node *n, struct graph_value *x, const char *mode, int count,
                        const int64_t *axes, bool keepdims, struct graph_value **out) {
@@ -405,8 +401,7 @@ npu_status onnx_softmax(struct onnx_node *n, struct graph_value *x, int axis, bo
     return onnx_emit(n, node, out);
 }
 
-// ---- constants
-// -------------------------------------------------------------------------------------------------------
+// ---- constants -------------------------------------------------------------------------------
 
 struct graph_value *onnx_new_const(struct onnx_node *n, enum isa_dtype dtype, int rank,
                                    const int64_t *dims, const void *data) {

@@ -24,8 +24,7 @@ static bool is_default(const char *domain) {
     return !domain || !*domain || !strcmp(domain, "ai.onnx");
 }
 
-// ---- opsets and functions
-// --------------------------------------------------------------------------------------------
+// ---- opsets and functions --------------------------------------------------------------------
 
 static npu_status read_opsets(struct scope *s, Onnx__OperatorSetIdProto *const *sets,
                               size_t count) {
@@ -56,8 +55,7 @@ static npu_status read_functions(struct importer *m) {
     return NULL;
 }
 
-// ---- one node
-// --------------------------------------------------------------------------------------------------------
+// ---- one node --------------------------------------------------------------------------------
 
 static struct graph_value *lookup(const struct scope *s, const char *name) {
     for (; s; s = s->outer) {
@@ -195,8 +193,7 @@ static npu_status import_nodes(struct importer *m, struct scope *s, Onnx__NodePr
     return NULL;
 }
 
-// ---- graphs
-// ----------------------------------------------------------------------------------------------------------
+// ---- graphs ----------------------------------------------------------------------------------
 
 static npu_status import_initializers(struct importer *m, struct scope *s,
                                       const Onnx__GraphProto *p) {

@@ -76,8 +76,7 @@ int onnx_ints(struct onnx_node *n, const char *name, const int64_t **items);
 // The attribute as at most `room` items, -1 when absent; more than room is an error.
 int onnx_ints_into(struct onnx_node *n, const char *name, int64_t *items, int room);
 
-// ---- inputs
-// --------------------------------------------------------------------------------------------------------------
+// ---- inputs ----------------------------------------------------------------------------------
 bool onnx_given(const struct onnx_node *n, int k);
 // At least `least` inputs, all of the first `least` given.
 NPU_MUST_USE npu_status onnx_need(struct onnx_node *n, int least, int most);
@@ -96,13 +95,11 @@ NPU_MUST_USE npu_status onnx_axis(struct onnx_node *n, int64_t axis, int rank, i
 NPU_MUST_USE npu_status onnx_axes(struct onnx_node *n, const int64_t *axes, int count, int rank,
                                   int64_t *sorted, unsigned *mask);
 
-// ---- results
-// -------------------------------------------------------------------------------------------------------------
+// ---- results ---------------------------------------------------------------------------------
 // Output k of the node is v. Unnamed outputs are ignored.
 NPU_MUST_USE npu_status onnx_bind(struct onnx_node *n, int k, struct graph_value *v);
 
-// ---- emitting core nodes
-// -------------------------------------------------------------------------------------------------
+// ---- emitting core nodes ---------------------------------------------------------------------
 struct graph_node *onnx_core(struct onnx_node *n, enum graph_op op, int nin,
                              struct graph_value *const *in);
 // Infers, folds when everything is constant and small; *out is the result.

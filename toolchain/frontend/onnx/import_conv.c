@@ -181,8 +181,7 @@ npu_status import_convt(struct onnx_node *n) {
     return import_convolution(n, true);
 }
 
-// ---- pools
-// -----------------------------------------------------------------------------------------------------------
+// ---- pools -----------------------------------------------------------------------------------
 
 // ceil_mode: more padding at the end, so that the last partial window counts; a window that would
 // start in it does not. Returns whether it added any.
@@ -290,8 +289,7 @@ npu_status import_global_pool(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// ---- integer convolutions
-// --------------------------------------------------------------------------------------------
+// ---- integer convolutions --------------------------------------------------------------------
 
 // x - zero point, as i32; zero may be absent, a scalar, or [C] (then along dimension `axis`).
 static npu_status less_zero(struct onnx_node *n, struct graph_value *x, struct graph_value *zero,

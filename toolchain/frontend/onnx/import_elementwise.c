@@ -133,8 +133,7 @@ npu_status import_castlike(struct onnx_node *n) {
     return cast_to(n, n->in[1]->dtype);
 }
 
-// ---- activations of several maps
-// -------------------------------------------------------------------------------------
+// ---- activations of several maps -------------------------------------------------------------
 
 // x / 2 * (1 + tanh(u)) = x * sigmoid(2u), u = sqrt(2 / pi) * (x + 0.044715 x^3)
 static const double tanh_gelu[2] = {1.5957691216057308 * 0.044715, 1.5957691216057308};
@@ -225,8 +224,7 @@ npu_status import_isinf(struct onnx_node *n) {
                     n->in);
 }
 
-// ---- powers
-// ----------------------------------------------------------------------------------------------------------
+// ---- powers ----------------------------------------------------------------------------------
 
 // Chains for the exponents that models have.
 static const char *power_chain(double y) {

@@ -121,8 +121,7 @@ npu_status import_gather_nd(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// ---- scatter, for known indices
-// --------------------------------------------------------------------------------------
+// ---- scatter, for known indices --------------------------------------------------------------
 
 // result[e] = from[e] < 0 ? data[e] : combine(data[e], updates[from[e]]), over `rows` rows of data
 // and updates.
@@ -246,8 +245,7 @@ npu_status import_scatter_elements(struct onnx_node *n) {
     return scattered(n, rows, 1, updates, from, reduction);
 }
 
-// ---- masks and ranges
-// ------------------------------------------------------------------------------------------------
+// ---- masks and ranges ------------------------------------------------------------------------
 
 // indices, depth, values [off, on]
 npu_status import_onehot(struct onnx_node *n) {

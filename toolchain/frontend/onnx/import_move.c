@@ -8,8 +8,7 @@
 #include "isa/numeric.h"
 #include "toolchain/frontend/onnx/import.h"
 
-// ---- reshapes
-// --------------------------------------------------------------------------------------------------------
+// ---- reshapes --------------------------------------------------------------------------------
 
 // 0 keeps a dimension (unless allowzero), one -1 takes what is left.
 npu_status import_reshape(struct onnx_node *n) {
@@ -132,8 +131,7 @@ npu_status import_transpose(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// ---- parts and joins
-// -------------------------------------------------------------------------------------------------
+// ---- parts and joins -------------------------------------------------------------------------
 
 // One dimension of a slice by ONNX's rules: indices from the end when negative, clamped to what is
 // there.
@@ -331,8 +329,7 @@ npu_status import_tile(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// ---- pads
-// ------------------------------------------------------------------------------------------------------------
+// ---- pads ------------------------------------------------------------------------------------
 
 // Pads as attribute (before opset 11) or input 1: all begins, then all ends; input 3 says for which
 // dimensions.
@@ -375,8 +372,7 @@ npu_status import_pad(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// ---- blocks of pixels
-// ------------------------------------------------------------------------------------------------
+// ---- blocks of pixels ------------------------------------------------------------------------
 
 static npu_status block_op(struct onnx_node *n, const int64_t split[6], const int64_t perm[6],
                            const int64_t *dims) {
@@ -415,8 +411,7 @@ npu_status import_space_to_depth(struct onnx_node *n) {
                     (int64_t[]){x->dims[0], c * b * b, h, w});
 }
 
-// ---- resize
-// ----------------------------------------------------------------------------------------------------------
+// ---- resize ----------------------------------------------------------------------------------
 
 struct resize {
     float scales[GRAPH_MAX_RANK];

@@ -239,8 +239,7 @@ npu_status import_lrn(struct onnx_node *n) {
     return onnx_bind(n, 0, s);
 }
 
-// ---- softmax
-// ---------------------------------------------------------------------------------------------------------
+// ---- softmax ---------------------------------------------------------------------------------
 
 // Before opset 13 the input counts as a matrix: the dimensions before axis, and those from axis on,
 // which are normalised.

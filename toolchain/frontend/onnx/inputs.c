@@ -69,8 +69,7 @@ static const struct onnx_const *const_option(struct inputs *in, const char *name
     return found;
 }
 
-// ---- first walk: sizes of named dimensions
-// ---------------------------------------------------------------------------
+// ---- first walk: sizes of named dimensions ---------------------------------------------------
 
 static void settle_dim(struct inputs *in, const char *name, int64_t size, const char *from) {
     struct named_dim *d = map_get(&in->dims, name);
@@ -141,8 +140,7 @@ static void apply_dim_options(struct inputs *in) {
     }
 }
 
-// ---- second walk: values
-// ---------------------------------------------------------------------------------------------
+// ---- second walk: values ---------------------------------------------------------------------
 
 // Example for a message: the dimensions with the open ones as placeholders.
 static const char *shape_example(struct arena *a, const Onnx__TypeProto__Tensor *t) {

@@ -16,8 +16,7 @@
 #include "toolchain/frontend/onnx/reader.h"
 #include "toolchain/frontend/onnx/wire.h"
 
-// ---- types
-// -----------------------------------------------------------------------------------------------------------
+// ---- types -----------------------------------------------------------------------------------
 
 static const struct {
     const char *name;
@@ -64,8 +63,7 @@ enum isa_dtype onnx_graph_dtype(enum isa_dtype file) {
     return file == ISA_F64 ? ISA_F32 : file == ISA_U64 ? ISA_I64 : file;
 }
 
-// ---- where the data is
-// -----------------------------------------------------------------------------------------------
+// ---- where the data is -----------------------------------------------------------------------
 
 struct place {
     int field; // TensorProto's field number, 9: raw
@@ -154,8 +152,7 @@ static npu_status external_place(struct reader *r, const Onnx__TensorProto *p, u
     return NULL;
 }
 
-// ---- elements
-// --------------------------------------------------------------------------------------------------------
+// ---- elements --------------------------------------------------------------------------------
 
 // The one field that holds data, and how many pieces of it are elsewhere. 0: none.
 static npu_status choose_field(const Onnx__TensorProto *p, const struct place *places, int nplaces,

@@ -130,8 +130,7 @@ Test(import, index_inputs_know_their_limit) {
     cr_assert_eq(imported(NULL)->inputs[0]->index_limit, 10);
 }
 
-// ---- functions and branches
-// ------------------------------------------------------------------------------------------
+// ---- functions and branches ------------------------------------------------------------------
 
 // my.Scaled(a; factor) = LeakyRelu(a, alpha = @factor)
 static void add_function(const char *calls) {
@@ -217,8 +216,7 @@ Test(import, unknown_branch_is_refused) {
     refused(NULL, "the condition 'c' is computed at run time");
 }
 
-// ---- what is wrong
-// ---------------------------------------------------------------------------------------------------
+// ---- what is wrong ---------------------------------------------------------------------------
 
 Test(import, all_unsupported_nodes_are_named) {
     model_input(&m, "x", 1, "4");

@@ -182,8 +182,7 @@ Test(tensor, large_unsigned_numbers_are_refused) {
     refused("at most 2^63 - 1");
 }
 
-// ---- external files
-// --------------------------------------------------------------------------------------------------
+// ---- external files --------------------------------------------------------------------------
 
 static Onnx__StringStringEntryProto *entry(const char *key, const char *value) {
     Onnx__StringStringEntryProto *e = ARENA_NEW(arena, Onnx__StringStringEntryProto);
@@ -253,8 +252,7 @@ Test(tensor, external_data_stays_in_its_folder) {
     rmdir(folder), rmdir(root);
 }
 
-// ---- the walk
-// --------------------------------------------------------------------------------------------------------
+// ---- the walk --------------------------------------------------------------------------------
 
 static npu_status slim(const void *bytes, size_t size) {
     struct span out = {0};
