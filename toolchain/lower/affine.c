@@ -44,27 +44,41 @@ static bool operand_whole(const struct lower *L, const struct lower_view *v, int
     return elems * lower_dtype_bytes(v->dtype) <= lower_min(WHOLE_BYTES, L->hw->spm_bytes / 32);
 }
 
+// Streams of the result (0) and of operand k (k + 1). An operand whose contiguous dimension is not the result's is read across:
+// its rows along the result's innermost dimension are spread over the banks.
+static void streams_init(const struct lower *L, const struct lower_affine *a, const int64_t *tile, struct lower_stream s[4]) {
+    static const char *const names[4] = {"out", "in0", "in1", "in2"};
+    memset(s, 0, 4 * sizeof *s);
+    for (int k = -1; k < 3; k++) {
+        const struct lower_view *v = k < 0 ? &a->out : &a->in[k];
+        if (k >= 0 && !a->has[k]) continue;
+        lower_stream_init(&s[k + 1], names[k + 1], v, a->rank, a->size, tile, L->slots, k >= 0 && operand_whole(L, v, a->rank, a->size));
+        if (k >= 0) lower_stream_spread(L, &s[k + 1], a->rank - 1);
+    }
+}
+
 static void price(void *ctx, struct lower_found *t) {
     const struct lower *L = ((struct pricing *)ctx)->L;
     const struct lower_affine *a = ((struct pricing *)ctx)->a;
     struct lower_step step = {0};
     double nstep = 1;
-    int inputs = 0;
+    struct lower_view on_chip[4];
+    const struct lower_view *in[3] = {NULL, NULL, NULL};
     t->bytes = 0;
     for (int d = 0; d < a->rank; d++) nstep *= (double)lower_ceil(a->size[d], t->tile[d]);
-    for (int k = -1; k < 3; k++) {
-        const struct lower_view *v = k < 0 ? &a->out : &a->in[k];
-        if (k >= 0 && !a->has[k]) continue;
-        inputs += k >= 0;
-        struct lower_stream s;
-        bool whole = k >= 0 && operand_whole(L, v, a->rank, a->size);
-        lower_stream_init(&s, "", v, a->rank, a->size, t->tile, L->slots, whole);
-        t->bytes += lower_stream_bytes(&s);
-        double loads = whole ? 1 / nstep : 1;
-        step.dma_cycles += lower_dma_cycles(L, v, a->rank, s.block) * loads;
-        step.dma_bytes += lower_dma_bytes(L, v, a->rank, s.block) * loads;
+    struct lower_stream s[4];
+    streams_init(L, a, t->tile, s);
+    for (int i = 0; i < 4; i++) {
+        if (!s[i].present) continue;
+        t->bytes += lower_stream_bytes(&s[i]);
+        double loads = s[i].whole ? 1 / nstep : 1;
+        step.dma_cycles += lower_dma_cycles(L, &s[i].src, a->rank, s[i].block) * loads;
+        step.dma_bytes += lower_dma_bytes(L, &s[i].src, a->rank, s[i].block) * loads;
+        on_chip[i] = (struct lower_view){.buf = -1, .slot = ISA_SPM, .dtype = s[i].dtype};
+        memcpy(on_chip[i].stride, s[i].pack, sizeof s[i].pack);
+        if (i > 0) in[i - 1] = &on_chip[i];
     }
-    step.vec_cycles = lower_vec_cycles(L, lower_elems(a->rank, t->tile), inputs, a->chain);
+    step.vec_cycles = lower_map_cycles(L, a->rank, t->tile, a->chain, in, &on_chip[0]);
     t->cycles = lower_steps_cycles(L, nstep, &step);
 }
 
@@ -94,20 +108,12 @@ npu_status lower_affine_run(struct lower *L, const struct lower_affine *given) {
     if (direct(L, &a)) return NULL;
     struct pricing pricing = {L, &a};
     struct lower_found t = lower_climb_run(L, &(struct lower_climb){.rank = a.rank, .size = a.size, .price = price, .ctx = &pricing});
-    struct lower_stream out, in[3];
-    memset(in, 0, sizeof in);
-    int64_t bytes[4] = {0};
-    lower_stream_init(&out, "out", &a.out, a.rank, a.size, t.tile, L->slots, false);
-    bytes[0] = lower_stream_bytes(&out);
-    for (int k = 0; k < 3; k++) {
-        if (!a.has[k]) continue;
-        static const char *const in_names[3] = {"in0", "in1", "in2"};
-        lower_stream_init(&in[k], in_names[k], &a.in[k], a.rank, a.size, t.tile, L->slots, operand_whole(L, &a.in[k], a.rank, a.size));
-        bytes[1 + k] = lower_stream_bytes(&in[k]);
-    }
+    struct lower_stream s[4];
+    int64_t bytes[4];
+    streams_init(L, &a, t.tile, s);
+    for (int i = 0; i < 4; i++) bytes[i] = lower_stream_bytes(&s[i]);
     if (bytes[0] + bytes[1] + bytes[2] + bytes[3] > L->hw->spm_bytes) return lower_no_fit(L, 4, names, bytes);
-    lower_stream_open(L, &out);
-    for (int k = 0; k < 3; k++) lower_stream_open(L, &in[k]);
+    for (int i = 0; i < 4; i++) lower_stream_open(L, &s[i]);
     L->kernel->estimate_cycles += t.cycles;
 
     int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS];
@@ -118,12 +124,12 @@ npu_status lower_affine_run(struct lower *L, const struct lower_affine *given) {
         const struct lower_view *use[3] = {NULL, NULL, NULL};
         for (int k = 0; k < 3; k++) {
             if (!a.has[k]) continue;
-            v[k] = lower_stream_fetch(L, &in[k], at, size);
+            v[k] = lower_stream_fetch(L, &s[k + 1], at, size);
             use[k] = &v[k];
         }
-        struct lower_view o = lower_sink_tile(&out);
+        struct lower_view o = lower_sink_tile(&s[0]);
         lower_map(L, a.rank, size, a.chain, use, &o);
-        lower_sink_store(L, &out, &o, at, size);
+        lower_sink_store(L, &s[0], &o, at, size);
         more = lower_next(a.rank, a.size, t.tile, at);
     }
     return NULL;

@@ -6,6 +6,7 @@
 //   while there are more dimensions than a pattern has: emit once per index of the outermost
 //
 // A reduction's inner dimensions stay inside one instruction.
+#include "isa/timing.h"
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
@@ -41,23 +42,76 @@ static void normalise(const struct lower_block *b, struct dims *s, int64_t longe
     }
 }
 
-static void emit_one(struct lower *L, const struct lower_block *b, const struct dims *s) {
+static void pattern(const struct lower *L, const struct lower_block *b, const struct dims *s, int i, struct isa_insn *in) {
+    const struct lower_view *v = b->use[i].view;
+    struct isa_pat *p = isa_pat_at(in, b->use[i].pat);
+    p->space = v->buf >= 0 ? (int64_t)L->p->bufs[v->buf]->space : (int64_t)v->slot;
+    p->dtype = v->dtype;
+    p->base = s->offset[i];
+    int n = 0;
+    for (int d = s->n - 1 - (b->use[i].outer ? s->inner : 0); d >= 0; d--, n++) {
+        p->size[n] = s->size[d];
+        p->stride[n] = s->size[d] > 1 ? s->stride[i][d] : 0;
+    }
+}
+
+static struct isa_insn build(const struct lower *L, const struct lower_block *b, const struct dims *s) {
+    struct isa_insn in = *b->proto;
+    for (int i = 0; i < b->nuse; i++) pattern(L, b, s, i, &in);
+    if (b->inner && in.h.opcode == ISA_OP_VRED) in.u.VRED.red_dims = s->inner;
+    if (b->inner && in.h.opcode == ISA_OP_VMAP) in.u.VMAP.red_dims = s->inner;
+    return in;
+}
+
+// Moves dimension d behind all others of its group.
+static void make_last(struct dims *s, int nuse, int d, int last) {
+    for (; d < last; d++) {
+        int64_t t = s->size[d];
+        s->size[d] = s->size[d + 1];
+        s->size[d + 1] = t;
+        for (int i = 0; i < nuse; i++) {
+            t = s->stride[i][d];
+            s->stride[i][d] = s->stride[i][d + 1];
+            s->stride[i][d + 1] = t;
+        }
+    }
+}
+
+// The scratchpad gives more elements per cycle to some inner dimensions than to others: of the elementwise instruction's
+// dimensions the one that makes it fastest becomes the innermost.
+static void choose_inner(const struct lower *L, const struct lower_block *b, struct dims *s) {
+    if (b->proto->h.opcode != ISA_OP_VMAP || b->inner || s->n < 2) return;
+    bool unit = true;
+    for (int i = 0; i < b->nuse; i++) unit = unit && s->stride[i][s->n - 1] <= 1;
+    if (unit && s->size[s->n - 1] >= L->hw->vec_lanes) return;
+    struct dims best = *s;
+    struct isa_insn in = build(L, b, s);
+    int64_t least = isa_time_insn(L->hw, &in).issue_cycles;
+    for (int d = 0; d + 1 < s->n; d++) {
+        struct dims t = *s;
+        make_last(&t, b->nuse, d, s->n - 1);
+        in = build(L, b, &t);
+        int64_t cycles = isa_time_insn(L->hw, &in).issue_cycles;
+        if (cycles >= least) continue;
+        least = cycles;
+        best = t;
+    }
+    *s = best;
+}
+
+static void emit_one(struct lower *L, const struct lower_block *b, const struct dims *given) {
+    struct dims s = *given;
+    choose_inner(L, b, &s);
+    struct isa_insn in = build(L, b, &s);
+    if (b->price) {
+        *b->price += (double)isa_time_insn(L->hw, &in).issue_cycles;
+        return;
+    }
     struct tile_op *t = tile_emit(L->p, (enum isa_op)b->proto->h.opcode, b->phase);
     struct isa_header h = t->insn.h;
-    t->insn = *b->proto;
+    t->insn = in;
     t->insn.h = h;
-    for (int i = 0; i < b->nuse; i++) {
-        const struct lower_view *v = b->use[i].view;
-        int64_t size[ISA_DIMS], stride[ISA_DIMS];
-        int n = 0;
-        for (int d = s->n - 1 - (b->use[i].outer ? s->inner : 0); d >= 0; d--) {
-            size[n] = s->size[d];
-            stride[n++] = s->stride[i][d];
-        }
-        tile_operand(t, b->use[i].pat, L->p, v->buf, v->slot, v->dtype, s->offset[i], n, size, stride);
-    }
-    if (b->inner && b->proto->h.opcode == ISA_OP_VRED) t->insn.u.VRED.red_dims = s->inner;
-    if (b->inner && b->proto->h.opcode == ISA_OP_VMAP) t->insn.u.VMAP.red_dims = s->inner;
+    for (int i = 0; i < b->nuse; i++) t->operand[b->use[i].pat] = (struct tile_operand){b->use[i].view->buf, b->use[i].view->slot};
 }
 
 static void emit_dims(struct lower *L, const struct lower_block *b, const struct dims *s, int64_t longest) {
@@ -146,17 +200,30 @@ void lower_fill(struct lower *L, enum tile_phase phase, int rank, const int64_t 
     lower_block_emit(L, &b);
 }
 
-void lower_map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
-               const struct lower_view *out) {
+static void map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
+                const struct lower_view *out, double *price) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_VMAP);
     if (chain) proto.u.VMAP.chain = *chain;
-    struct lower_block b = {.proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .nuse = 1};
+    struct lower_block b = {.proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .nuse = 1, .price = price};
     memcpy(b.size, size, (size_t)rank * sizeof *size);
     b.use[0] = (struct lower_use){.view = out, .pat = 0};
     for (int k = 0; k < 3; k++)
         if (in[k]) b.use[b.nuse++] = (struct lower_use){.view = in[k], .pat = 1 + k};
     lower_block_emit(L, &b);
+}
+
+void lower_map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
+               const struct lower_view *out) {
+    map(L, rank, size, chain, in, out, NULL);
+}
+
+double lower_map_cycles(const struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
+                        const struct lower_view *out) {
+    double cycles = 0;
+    struct lower dry = *L;   // nothing is emitted
+    map(&dry, rank, size, chain, in, out, &cycles);
+    return cycles + (double)L->hw->vec_start;
 }
 
 void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate, const struct isa_chain *chain, int rank,

@@ -46,6 +46,7 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c, const 
     int64_t block[CONV_RANK] = {1, t->chunked ? (t->tg > 1 ? t->tg * c->cg : t->tc) : t->tg * c->cg, span(c, 0, t->tu, t->chunked ? t->ti : 0),
                                 span(c, 1, t->tv, t->chunked ? t->tj : 0)};
     lower_stream_init(&s->x, "x", &c->x, CONV_RANK, full, block, L->slots, t->whole_x);
+    if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     int64_t k_block = t->chunked ? t->ti * t->tj * t->tc : c->k_total;
     int64_t w_full[4] = {c->group, lower_ceil(c->og, t->to), c->k_total, t->to}, w_block[4] = {t->tg, 1, k_block, t->to};
     lower_stream_init(&s->w, "weights", w, 4, w_full, w_block, L->slots, t->whole_w);
@@ -102,7 +103,12 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
                                      .k = t->chunked ? lower_min(t->ti, ph->kh) * lower_min(t->tj, ph->kw) * t->tc : ph->kh * ph->kw * c->cg,
                                      .transposed_a = c->cg > 1 && s.x.pack[CONV_C] != 1};
         struct isa_cost cost = isa_time_mm(L->hw, &shape);
-        sum.mxu_cycles += tiles * (double)t->tg * (double)chunks(t, ph, c->cg) * (double)cost.issue_cycles;
+        int64_t size[3] = {lower_min(t->tc, c->cg), s.x.block[CONV_X], s.x.block[CONV_Y]};
+        int64_t stride[3] = {s.x.pack[CONV_C], s.x.pack[CONV_X], s.x.pack[CONV_Y]};
+        double passes = (double)lower_ceil(t->to, L->hw->mxu_cols), cycles = (double)cost.issue_cycles;
+        double banks = lower_bank_cycles(L, s.x.dtype, 3, size, stride, (double)(shape.m * shape.k) * passes);
+        if (banks > cycles) cycles = banks;
+        sum.mxu_cycles += tiles * (double)t->tg * (double)chunks(t, ph, c->cg) * cycles;
         latency = (double)(cost.done_cycles - cost.issue_cycles);
         struct isa_vec_shape vec = {.elems = t->tu * t->tv * t->to * t->tg, .steps = 1, .psum_elems = t->tu * t->tv * t->to * t->tg};
         vec.stages = lower_chain_stages(&c->e.chain, &vec.special);

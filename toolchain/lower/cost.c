@@ -57,6 +57,15 @@ double lower_vec_cycles(const struct lower *L, int64_t elems, int inputs, const 
     return (double)c.issue_cycles + (double)L->hw->vec_start;
 }
 
+double lower_bank_cycles(const struct lower *L, enum isa_dtype t, int ndim, const int64_t *size, const int64_t *stride, double elems) {
+    struct isa_pat p = {.space = ISA_SPM, .dtype = t, .size = {1, 1, 1, 1, 1}};
+    for (int d = 0; d < ndim; d++) {
+        p.size[d] = size[d];
+        p.stride[d] = size[d] > 1 ? stride[d] : 0;
+    }
+    return elems / (double)isa_time_bank_rate(L->hw, &p);
+}
+
 double lower_steps_cycles(const struct lower *L, double nstep, const struct lower_step *s) {
     double rate = hw_dram_bytes_per_cycle(L->hw);
     double dma = s->dma_cycles / (double)L->hw->dma_engines;

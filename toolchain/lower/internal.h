@@ -12,7 +12,7 @@
 
 // A strided block of a buffer: element (i0, i1, ...) lies at offset bytes + sum(i_d * stride[d]) elements of dtype.
 struct lower_view {
-    int buf, slot;
+    int buf, slot;                // buf -1 (in prices only): slot is the space
     enum isa_dtype dtype;
     int64_t offset;               // bytes inside the slot
     int64_t stride[LOWER_DIMS];   // elements, one per dimension of the kernel's iteration space; 0 repeats
@@ -45,6 +45,7 @@ struct lower_block {
     int inner;                    // the last `inner` dimensions are reduced; 0: none
     struct lower_use use[TILE_OPERANDS];
     int nuse;
+    double *price;                // not NULL: nothing is emitted, the instructions' cycles are added here
 };
 // Emits the instruction over the block, as several where the pattern has too few dimensions. Reductions: sets red_dims.
 void lower_block_emit(struct lower *L, const struct lower_block *b);
@@ -55,6 +56,9 @@ void lower_fill(struct lower *L, enum tile_phase phase, int rank, const int64_t 
 // out = chain(in0, in1, in2); absent inputs NULL.
 void lower_map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
                const struct lower_view *out);
+// Cycles of that on the vector engine. Views without a buffer have their space in slot.
+double lower_map_cycles(const struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
+                        const struct lower_view *out);
 // out[outer] = reduction over the last `inner` dimensions of chain(in0, in1, in2); accumulate: combined with out's value.
 void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate, const struct isa_chain *chain, int rank,
                         const int64_t *size, int inner, const struct lower_view *const in[3], const struct lower_view *out);
@@ -104,6 +108,9 @@ struct lower_stream {
 // Prepares a stream and sets bytes; nothing is allocated before lower_stream_open(). full: sizes of the iteration space; block: the largest block.
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src, int rank, const int64_t *full,
                        const int64_t *block, int slots, bool whole);
+// Makes neighbours in dimension `dim`, which the engines will walk innermost though it is not contiguous, lie an odd number of
+// scratchpad words apart: then they are in different banks.
+void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim);
 int64_t lower_stream_bytes(const struct lower_stream *s);  // all slots; 0 when absent
 void lower_stream_open(struct lower *L, struct lower_stream *s);
 // The block [start, start + size) on chip, loaded if no slot holds it.
@@ -118,6 +125,8 @@ double lower_dma_cycles(const struct lower *L, const struct lower_view *dram, in
 double lower_dma_bytes(const struct lower *L, const struct lower_view *dram, int rank, const int64_t *size);
 int lower_chain_stages(const struct isa_chain *chain, bool *special);
 double lower_vec_cycles(const struct lower *L, int64_t elems, int inputs, const struct isa_chain *chain);
+// Cycles that the scratchpad's banks need to give `elems` elements of a pattern (sizes and strides innermost first).
+double lower_bank_cycles(const struct lower *L, enum isa_dtype t, int ndim, const int64_t *size, const int64_t *stride, double elems);
 // Cycles of n equal steps of that much loading (one engine's cycles), computing and storing.
 struct lower_step { double dma_cycles, dma_bytes, mxu_cycles, vec_cycles; };
 double lower_steps_cycles(const struct lower *L, double nstep, const struct lower_step *s);

@@ -38,6 +38,7 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
     full[nb] = mm->m, block[nb] = t->tm;
     full[nb + 1] = mm->k, block[nb + 1] = t->tk;
     lower_stream_init(&s->a, "a", &mm->a, nb + 2, full, block, L->slots, t->whole_a);
+    if (s->a.pack[nb + 1] != 1) lower_stream_spread(L, &s->a, nb + 1);
     if (mm->data) {
         struct lower_view b = mm_packed(mm, t->tn);
         int64_t tiles = lower_ceil(mm->n, t->tn);
@@ -94,7 +95,11 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
                                  .transposed_a = mm->k > 1 && s.a.pack[nb + 1] != 1};
     struct isa_cost c = isa_time_mm(L->hw, &shape);
     double tb = nb ? (double)t->tb : 1, steps = bt * mt * nt * kt;
-    sum.mxu_cycles = steps * (double)(c.issue_cycles * (int64_t)tb);
+    int bk = mm->data ? nb + 1 : nb;
+    double passes = (double)lower_ceil(t->tn, L->hw->mxu_cols);
+    double banks = lower_bank_cycles(L, s.a.dtype, 2, (int64_t[]){t->tk, t->tm}, (int64_t[]){s.a.pack[nb + 1], s.a.pack[nb]}, (double)(t->tk * t->tm) * passes) +
+                   lower_bank_cycles(L, s.b.dtype, 2, (int64_t[]){t->tn, t->tk}, (int64_t[]){s.b.pack[bk + 1], s.b.pack[bk]}, (double)(t->tk * t->tn));
+    sum.mxu_cycles = steps * tb * ((double)c.issue_cycles > banks ? (double)c.issue_cycles : banks);
     struct isa_vec_shape vec = {.elems = (int64_t)tb * t->tm * t->tn, .steps = 1, .psum_elems = (int64_t)tb * t->tm * t->tn};
     vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
     sum.vec_cycles = bt * mt * nt * (double)isa_time_vec(L->hw, &vec).issue_cycles;

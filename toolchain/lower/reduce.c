@@ -27,6 +27,7 @@ static void streams_init(const struct lower *L, const struct reduction *r, const
     memset(s, 0, sizeof *s);
     int kept = r->rank - r->inner;
     lower_stream_init(&s->x, "x", &r->x, r->rank, r->size, tile, L->slots, false);
+    lower_stream_spread(L, &s->x, r->rank - 1);
     lower_stream_init(&s->out, "out", &r->out, kept, r->size, tile, L->slots, false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++)
@@ -48,7 +49,8 @@ static void price(void *ctx, struct lower_found *t) {
     step.dma_bytes = lower_dma_bytes(L, &s.x.src, r->rank, s.x.block) + lower_dma_bytes(L, &s.out.src, kept, s.out.block) / nr;
     int64_t rows = lower_elems(kept, t->tile), row = lower_elems(r->inner, t->tile + kept);
     struct isa_vec_shape vec = {.elems = rows * row, .steps = 1, .rows = rows, .row = row};
-    step.vec_cycles = (double)isa_time_vec(L->hw, &vec).issue_cycles + (double)L->hw->vec_start + lower_vec_cycles(L, rows, 1, &r->chain) / nr;
+    double banks = lower_bank_cycles(L, r->x.dtype, 1, &t->tile[r->rank - 1], &s.x.pack[r->rank - 1], (double)(rows * row));
+    step.vec_cycles = banks + (double)isa_time_vec(L->hw, &vec).issue_cycles + (double)L->hw->vec_start + lower_vec_cycles(L, rows, 1, &r->chain) / nr;
     t->cycles = lower_steps_cycles(L, nk * nr, &step);
 }
 

@@ -59,6 +59,8 @@ static void streams_init(const struct lower *L, const struct rows *r, const int6
     memset(s, 0, sizeof *s);
     lower_stream_init(&s->x, "x", &r->x, r->rank, r->size, tile, L->slots, false);
     lower_stream_init(&s->out, "out", &r->out, r->rank, r->size, tile, L->slots, false);
+    lower_stream_spread(L, &s->x, r->rank - 1);
+    lower_stream_spread(L, &s->out, r->rank - 1);
     static const char *const names[2] = {"scale", "bias"};
     for (int i = 0; i < 2; i++) {
         if (!r->has[i]) continue;

@@ -103,6 +103,8 @@ static bool forward(const struct graph_node *n, const struct lower_view *in, str
         } else if (n->op == GRAPH_SLICE) {
             start[d] = graph_ints_at(n, GRAPH_ATTR_STARTS, d, 0);
             out->stride[d] = y->dims[d] > 1 ? in->stride[d] * graph_ints_at(n, GRAPH_ATTR_STEPS, d, 1) : 0;
+        } else if (n->op == GRAPH_COPY) {
+            out->stride[d] = in->stride[d];
         } else {
             return false;
         }
@@ -147,23 +149,38 @@ static bool stores_well(const struct lower *L, const struct graph_value *v, cons
     return v->dims[in] * lower_dtype_bytes(v->dtype) >= lower_min(64, L->hw->dma_burst_bytes);
 }
 
-// The matrix engine takes its operands with any strides; only the runs count.
+// Does n read input k on the matrix engine, which takes its operands with any strides?
+static bool by_matrix_engine(const struct graph_node *n, int k) {
+    if (n->op == GRAPH_MATMUL) return k < 2;
+    if ((n->op != GRAPH_CONV && n->op != GRAPH_CONVT) || k > 0) return false;
+    return n->op == GRAPH_CONVT || n->inputs[1]->dims[1] > 1 || n->inputs[0]->dims[1] == 1;
+}
+
+// True when only the matrix engine reads v, so that just the runs of its place count.
 static bool only_products(const struct lower *L, const struct graph_value *v, const struct lower_view *p) {
     int in = innermost(v, p);
     if (in < 0 || p->stride[in] != 1 || v->is_output) return false;
     for (const struct graph_node *n = L->g->first; n; n = n->next)
         for (int k = 0; k < n->nin; k++)
-            if (n->inputs[k] == v && (n->op != GRAPH_MATMUL || k >= n->nown)) return false;
+            if (n->inputs[k] == v && !by_matrix_engine(n, k)) return false;
     return v->dims[in] * lower_dtype_bytes(v->dtype) >= L->hw->dma_burst_bytes;
 }
 
 static bool is_view(const struct graph_node *n) {
-    return n && (n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE || n->op == GRAPH_SLICE || n->op == GRAPH_EXPAND);
+    return n && (n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE || n->op == GRAPH_SLICE || n->op == GRAPH_EXPAND || n->op == GRAPH_COPY);
+}
+
+// A part of another value that one node reads: copying it first would read the same short runs.
+static bool read_once(const struct lower *L, const struct graph_node *n, const struct lower_view *p) {
+    const struct graph_value *y = n->outputs[0];
+    struct lower_view want = strided(y, -1);
+    int in = innermost(y, &want);
+    return n->op == GRAPH_SLICE && (in < 0 || (in == innermost(y, p) && p->stride[in] == 1)) && graph_count_uses(L->g, y) == 1;
 }
 
 static bool good_view(const struct lower *L, const struct graph_node *n, const struct lower_view *p) {
     const struct graph_value *y = n->outputs[0];
-    return n->op == GRAPH_EXPAND || stores_well(L, y, p) || only_products(L, y, p);
+    return n->op == GRAPH_EXPAND || stores_well(L, y, p) || read_once(L, n, p) || only_products(L, y, p);
 }
 
 // Would n's result be a good view if nothing above it moved? The source is taken to lie in its own order.
@@ -181,7 +198,10 @@ static bool can_push(const struct lower *L, const struct graph_node *n, int k, c
     const struct graph_value *x = n->inputs[k];
     struct lower_view above;
     if (L->placed[x->id] || (n->op == GRAPH_TRANSPOSE && graph_count_uses(L->g, x) > 1)) return false;
-    if (!backward(n, k, out, place) || !stores_well(L, x, place)) return false;
+    if (!backward(n, k, out, place)) return false;
+    // Concatenation would write the same runs as whatever makes its input.
+    struct lower_view want = strided(x, -1);
+    if (!stores_well(L, x, place) && (n->op != GRAPH_CONCAT || innermost(x, place) != innermost(x, &want))) return false;
     return !is_view(x->producer) || can_push(L, x->producer, 0, place, &above);
 }
 

@@ -26,6 +26,20 @@ void lower_stream_init(struct lower_stream *s, const char *name, const struct lo
     s->bytes = lower_ceil(lower_pack(&s->src, rank, s->block, s->pack) * lower_dtype_bytes(s->dtype), 64) * 64;
 }
 
+void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim) {
+    int64_t es = lower_dtype_bytes(s->dtype), word = lower_max(1, L->hw->spm_bank_bytes / es);
+    if (!s->present || s->block[dim] == 1 || s->pack[dim] <= word) return;
+    int order[LOWER_DIMS];
+    int n = lower_by_stride(&s->src, s->rank, order);
+    int64_t elems = 1;
+    for (int i = n - 1; i >= 0; i--) {
+        if (order[i] == dim) elems = (lower_ceil(elems, word) | 1) * word;
+        s->pack[order[i]] = elems;
+        elems *= s->block[order[i]];
+    }
+    s->bytes = lower_ceil(elems * es, 64) * 64;
+}
+
 int64_t lower_stream_bytes(const struct lower_stream *s) { return s->present ? s->bytes * s->slots : 0; }
 
 void lower_stream_open(struct lower *L, struct lower_stream *s) {

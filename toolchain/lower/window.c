@@ -27,6 +27,7 @@ static void streams_init(const struct lower *L, const struct window *m, const st
     int64_t full[CONV_RANK] = {m->batch, m->c, m->h, m->w};
     int64_t block[CONV_RANK] = {1, t->tc, span(t->tp, m->sh, m->kh, m->dh, m->h), span(t->tq, m->sw, m->kw, m->dw, m->w)};
     lower_stream_init(&s->x, "x", &m->x, CONV_RANK, full, block, L->slots, false);
+    if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     if (!m->pool) {
         int64_t taps = m->kh * m->kw, wf[2] = {taps, m->c * m->mult}, wb[2] = {taps, t->tc * m->mult};
         bool whole = wf[0] * wf[1] * lower_dtype_bytes(m->weights.dtype) <= L->hw->spm_bytes / 16;
@@ -34,6 +35,7 @@ static void streams_init(const struct lower *L, const struct window *m, const st
     }
     int64_t of[CONV_RANK] = {m->batch, m->c * m->mult, m->p, m->q}, ob[CONV_RANK] = {1, t->tc * m->mult, t->tp, t->tq};
     lower_stream_init(&s->out, "out", &m->out, CONV_RANK, of, ob, L->slots, false);
+    if (s->out.pack[CONV_C] != 1) lower_stream_spread(L, &s->out, CONV_C);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++) {
         if (!m->e.has[i]) continue;
