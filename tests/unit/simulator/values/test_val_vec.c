@@ -27,7 +27,7 @@ static void random_chain(struct naive_rng *r, struct isa_chain *c, bool integer,
     for (int s = 0; s < stages; s++) {
         struct isa_stage *st = &c->st[s];
         do {
-            st->op = naive_pick(r, 0, 51);
+            st->op = naive_pick(r, 0, 8) ? naive_pick(r, 0, 51) : ISA_VOP_APRED;
         } while (!num_vop_has((int)st->op, integer) || (isa_vop_is_sf((int)st->op) && special) ||
                  (st->op == ISA_VOP_APRED && !predicate));
         if (isa_vop_is_sf((int)st->op)) special = 1;
@@ -173,7 +173,7 @@ static void random_window(struct naive_rng *r, struct isa_insn *in, bool depthwi
 Test(val_vec, random_maps) {
     struct naive_rng r = {.state = 0xabcdef};
     naive_fill(&r, &start);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 800; i++) {
         struct isa_insn in;
         random_vmap(&r, &in);
         naive_check(&start, &in);
@@ -183,7 +183,7 @@ Test(val_vec, random_maps) {
 Test(val_vec, random_reductions) {
     struct naive_rng r = {.state = 0xfedcba};
     naive_fill(&r, &start);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 800; i++) {
         struct isa_insn in;
         random_vred(&r, &in);
         naive_check(&start, &in);
