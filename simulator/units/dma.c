@@ -22,10 +22,24 @@ static uint64_t max64(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
+static int log2_of(uint64_t n) {
+    int shift = 0;
+    while (shift < 40 && (UINT64_C(1) << shift) < n)
+        shift++;
+    return (UINT64_C(1) << shift) == n ? shift : -1;
+}
+
+// a / b, the shift being log2 of b where there is one.
+static uint64_t divide(uint64_t a, uint64_t b, int shift) {
+    return shift >= 0 ? a >> shift : a / b;
+}
+
 bool units_dma_init(struct units_dma *x, struct units_machine *m, int index) {
     x->m = m;
     x->index = index;
     x->window = (uint64_t)(m->hw.dma_outstanding * m->hw.dma_burst_bytes);
+    x->width_shift = log2_of((uint64_t)m->hw.dma_width_bytes);
+    x->burst_shift = log2_of((uint64_t)m->hw.dma_burst_bytes);
     // Small enough that the window spreads over all channels, and over a few quanta where there are
     // few.
     const uint64_t channels = (uint64_t)dram_channels(m->dram),
@@ -171,7 +185,8 @@ static void release_at(struct units_dma *x, uint64_t cycle, uint32_t bytes) {
 static uint64_t link_cycles(const struct units_dma *x, const struct units_transfer *t,
                             uint32_t bytes) {
     const uint64_t width = (uint64_t)x->m->hw.dma_width_bytes;
-    const uint64_t n = ((uint64_t)bytes * t->link_q8 / 256 + width - 1) / width;
+    const uint64_t n =
+        divide((uint64_t)bytes * t->link_q8 / 256 + width - 1, width, x->width_shift);
     return n ? n : 1;
 }
 
@@ -442,7 +457,7 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
     }
     const bool write = !t->src_dram || x->writing;
     const uint64_t rows = ((uint64_t)p->runs * t->row_q8 / 256) * (uint64_t)m->hw.dma_row;
-    const uint64_t bursts = p->bytes / (uint64_t)m->hw.dma_burst_bytes;
+    const uint64_t bursts = divide(p->bytes, (uint64_t)m->hw.dma_burst_bytes, x->burst_shift);
     const uint64_t link_start = max64(x->issue + rows, x->link);
     const uint64_t link_end = link_start + link_cycles(x, t, p->bytes);
     struct units_flight *f = flight(x, x->flight_tail - 1);

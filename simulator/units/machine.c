@@ -7,14 +7,6 @@
 #include "runtime/base/alloc.h"
 #include "simulator/units/machine.h"
 
-uint64_t units_ps(const struct units_machine *m, uint64_t cycle) {
-    return kernel_clock_ps(&m->clock, cycle);
-}
-
-uint64_t units_cycle(const struct units_machine *m, uint64_t ps) {
-    return kernel_clock_cycle(&m->clock, ps);
-}
-
 // ---- counting
 // -------------------------------------------------------------------------------------------------
 

@@ -129,6 +129,7 @@ struct units_dma {
     struct dram_cut cut;
     int piece; // next of the cut
     uint64_t inflight, window;
+    int width_shift, burst_shift;  // log2, or -1
     uint32_t undecided;            // pieces without an answer
     struct units_release *release; // ring
     struct units_answer *answer;   // ring, by done_ps
@@ -212,8 +213,12 @@ void units_popped(struct units_machine *m, struct units_engine *e, uint64_t cycl
 void units_settled(struct units_machine *m, struct units_engine *e);
 bool units_settled_at(const struct units_machine *m, int engine, uint64_t *cycle);
 void units_share(struct units_machine *m, int user, uint32_t spm, uint32_t psum, uint64_t cycle);
-uint64_t units_ps(const struct units_machine *m, uint64_t cycle);
-uint64_t units_cycle(const struct units_machine *m, uint64_t ps);
+static inline uint64_t units_ps(const struct units_machine *m, uint64_t cycle) {
+    return kernel_clock_ps(&m->clock, cycle);
+}
+static inline uint64_t units_cycle(const struct units_machine *m, uint64_t ps) {
+    return kernel_clock_cycle(&m->clock, ps);
+}
 void units_tally(struct units_machine *m, const struct units_rec *r, uint64_t start, uint64_t done,
                  uint64_t occupied);
 void units_emit(struct units_machine *m, struct trace_event *e, const struct units_rec *r);

@@ -31,8 +31,10 @@ void units_runs_load(struct units_runs *w, uint64_t burst) {
         w->over = true;
         return;
     }
-    w->address = first / burst * burst;
-    w->left = (first + k->run + burst - 1) / burst * burst - w->address;
+    const uint64_t end = first + k->run + burst - 1;
+    const bool power = (burst & (burst - 1)) == 0;
+    w->address = power ? first & ~(burst - 1) : first / burst * burst;
+    w->left = (power ? end & ~(burst - 1) : end / burst * burst) - w->address;
     w->fresh = 1;
 }
 
