@@ -12,6 +12,7 @@
 //     is        A, R x C     cdiv(K, R) * cdiv(M, C)  N
 //     os        D, R x C     cdiv(M, R) * cdiv(N, C)  K
 //   load  = p * cdiv(R, load_rows)     ws, is, dot: the stationary block shifts in; os: 0
+//                                      (with load_narrow at most p * N, is: p * M)
 //   drain = cdiv(R, drain_rows)        os: the results shift out (0 when drain_rows is 0); else 0
 //   fill  = R + C - 2                  dot: 0
 //   gap   = max(R, p * R) + pipeline   a partial sum is read at the top of the array and written

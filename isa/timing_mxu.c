@@ -52,6 +52,9 @@ static struct cut cut_product(const struct hw *hw, const struct isa_mm_shape *s,
         .fill = rows + cols - 2,
         .gap = max64(rows, rows_cycles(rows, half)) + hw->mxu_pipeline,
     };
+    const int64_t narrow = hw->mxu_dataflow == HW_IS ? s->m : s->n;
+    if (hw->mxu_load_narrow && narrow < cols)
+        c.load = rows_cycles(min64(cdiv(rows, hw->mxu_load_rows), narrow), half);
     if (hw->mxu_dataflow == HW_IS) {
         c.blocks = cdiv(s->m, cols);
         c.moving = s->n;

@@ -113,6 +113,37 @@ Test(timing, overlapped_form_is_that_of_an_event_model) {
     }
 }
 
+// NKI's manual: nc_matmul max(min(64, Nstat), Nmov), 4 times in f32; reciprocal 8 N; activation
+// with a reduction N + 64. The parameters are those of presets like-nki-*.
+Test(timing, nki_costs) {
+    struct hw hw;
+    hw_defaults(&hw);
+    hw.mxu_load_narrow = 1;
+    hw.mxu_min_ii = hw.vec_min_ii = 1;
+    for (int moving = 1; moving <= 512; moving += 7) {
+        for (int stat = 1; stat <= 128; stat++) {
+            struct isa_mm_shape s = {
+                .m = moving, .n = stat, .k = 128, .dtype_a = ISA_BF16, .dtype_b = ISA_BF16};
+            const int low = stat < 64 ? stat : 64, want = low > moving ? low : moving;
+            cr_assert(isa_time_mm(&hw, &s).issue_cycles == want);
+            s.dtype_a = s.dtype_b = ISA_F32;
+            cr_assert(isa_time_mm(&hw, &s).issue_cycles == 4 * want);
+        }
+    }
+    hw.vec_lanes = 128;
+    hw.vec_sf_lanes = 16;
+    struct isa_vec_shape v = {.elems = 128 * 300, .steps = 1, .stages = 1, .special = true};
+    cr_expect(isa_time_vec(&hw, &v).issue_cycles == 8 * 300);
+    hw.vec_sf_lanes = 128;
+    hw.vec_start = hw.vec_sf_latency = 0;
+    hw.vec_latency = 57;
+    for (v.row = 64; v.row <= 1024; v.row += 64) { // whole sets of partial results
+        v.rows = 128;
+        v.elems = 128 * v.row;
+        cr_expect(isa_time_vec(&hw, &v).done_cycles == v.row + 64);
+    }
+}
+
 // The interleaving of result blocks hides R + pipeline: one block of 1 row pays it per pass of k.
 Test(timing, accumulation_gap_is_hidden_by_other_blocks) {
     struct hw hw;
