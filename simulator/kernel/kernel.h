@@ -73,8 +73,7 @@ uint64_t kernel_steps(const struct kernel *k);
 /// Why the last call failed, "" when none did. k may be NULL. Valid until the next call.
 const char *kernel_error(const struct kernel *k);
 
-// ---- clock domains
-// ---------------------------------------------------------------------------------
+// ---- clock domains ----
 
 /// A clock: edge n is at ceil(n * 10^6 / mhz) ps, exact for any frequency over the whole run.
 struct kernel_clock {

@@ -115,8 +115,7 @@ uint64_t dram_ps_per_kib(const struct dram *d);
 /// Time lost to refresh when every bank always has work, parts in 10^6.
 int64_t dram_refresh_loss_ppm(const struct hw *hw);
 
-// ---- cutting addresses
-// ------------------------------------------------------------------------------
+// ---- cutting addresses ----
 
 /// Pieces of a block of addresses, merged per channel as long as they stay in a row and a quantum.
 struct dram_cut {

@@ -81,8 +81,7 @@ static void vec_cost(const struct hw *hw, const struct isa_insn *in, struct unit
     r->spm_bytes = clamp32(bytes);
 }
 
-// ---- DMA
-// ---------------------------------------------------------------------------------------------
+// ---- DMA ----
 
 static void walk_of(const struct isa_pat *p, struct units_walk *w) {
     const int64_t bits = isa_dtype_bits((int)p->dtype);
@@ -187,8 +186,7 @@ static bool dma_cost(struct units_program *p, const struct isa_insn *in, struct 
     return r->extra != UINT32_MAX;
 }
 
-// ---- command processor
-// ---------------------------------------------------------------------------------
+// ---- command processor ----
 
 // Cycles beyond decoding.
 static void cp_cost(const struct exec_dyn *dyn, struct units_rec *r) {
@@ -223,8 +221,7 @@ static void cp_cost(const struct exec_dyn *dyn, struct units_rec *r) {
     }
 }
 
-// ---- dependences
-// -----------------------------------------------------------------------------------------
+// ---- dependences ----
 
 static bool overlaps(const struct units_footprint *f, const struct isa_pat *p) {
     if (!f->valid || p->space != f->space) return false;

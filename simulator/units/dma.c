@@ -81,8 +81,7 @@ static struct units_flight *flight(struct units_dma *x, uint32_t i) {
     return &x->flight[i % UNITS_FLIGHTS];
 }
 
-// ---- classes
-// ----------------------------------------------------------------------------------------------------
+// ---- classes ----
 
 // The front end enters a state; it counts only while no piece waits for its answer.
 static void front(struct units_dma *x, uint64_t cycle, enum trace_class cls, int who) {
@@ -130,8 +129,7 @@ static void moved(struct units_dma *x, uint64_t start, uint64_t end, const struc
     units_count(&x->e, end, TRACE_BUSY);
 }
 
-// ---- completion
-// ---------------------------------------------------------------------------------------------------
+// ---- completion ----
 
 // Holds its part of the SPM banks while instructions are under way; what memory can deliver at
 // most, when all engines are at work, is what it takes.
@@ -245,8 +243,7 @@ void units_dma_room(struct units_dma *x, uint64_t cycle) {
     if (ps < x->next_ps) x->next_ps = ps;
 }
 
-// ---- front end: starting
-// ---------------------------------------------------------------------------------------------
+// ---- front end: starting ----
 
 static bool asleep(struct units_dma *x, uint64_t until) {
     if (until != UNITS_NEVER) {
@@ -355,8 +352,7 @@ static bool begin(struct units_dma *x, uint64_t cycle) {
     return true;
 }
 
-// ---- front end: issuing
-// ------------------------------------------------------------------------------------------------
+// ---- front end: issuing ----
 
 // Cuts the next block of a walk into pieces; false: the walk is over.
 static bool refill(struct units_dma *x, struct units_runs *w, uint64_t most) {

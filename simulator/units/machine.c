@@ -7,8 +7,7 @@
 #include "runtime/base/alloc.h"
 #include "simulator/units/machine.h"
 
-// ---- counting
-// -------------------------------------------------------------------------------------------------
+// ---- counting ----
 
 // Puts the cycles up to `upto` that are not in a class yet into one.
 void units_count(struct units_engine *e, uint64_t upto, enum trace_class cls) {
@@ -79,8 +78,7 @@ void units_emit(struct units_machine *m, struct trace_event *e, const struct uni
     m->options.sink(m->options.sink_ctx, e);
 }
 
-// ---- waking
-// -----------------------------------------------------------------------------------------------------
+// ---- waking ----
 
 void units_wake(struct units_machine *m, struct units_engine *e, uint64_t cycle) {
     const uint64_t ps = units_ps(m, cycle);
@@ -134,8 +132,7 @@ void units_share(struct units_machine *m, int user, uint32_t spm, uint32_t psum,
     }
 }
 
-// ---- the end of a run
-// -----------------------------------------------------------------------------------------------
+// ---- the end of a run ----
 
 void units_finish(struct units_machine *m, enum units_end end, uint64_t cycle) {
     if (m->over) return;
@@ -151,8 +148,7 @@ bool units_stop_at(struct units_machine *m, uint64_t seq, uint64_t cycle) {
     return true;
 }
 
-// ---- building
-// --------------------------------------------------------------------------------------------------------
+// ---- building ----
 
 static void engine_init(struct units_machine *m, struct units_engine *e, int id, uint32_t **list,
                         uint64_t **ring) {
@@ -287,8 +283,7 @@ void units_reset(struct units_machine *m) {
     m->cycles = m->completed = 0;
 }
 
-// ---- running
-// -----------------------------------------------------------------------------------------------------------
+// ---- running ----
 
 static void fill_blocked(const struct units_machine *m, struct units_result *out) {
     for (int i = 0; i < ISA_ENGINES; i++) {

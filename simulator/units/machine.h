@@ -29,8 +29,7 @@ enum units_user { // of the banks, in order of priority; 0..3 are the DMA engine
     UNITS_USER_VEC,
 };
 
-// ---- what all engines have
-// -------------------------------------------------------------------------------
+// ---- what all engines have ----
 
 struct units_engine {
     int id;                         // enum isa_engine
@@ -50,8 +49,7 @@ struct units_engine {
     struct trace_engine stats;
 };
 
-// ---- semaphores
-// --------------------------------------------------------------------------------------------
+// ---- semaphores ----
 
 #define UNITS_SIGNALS 256 // pending signals of one semaphore; more merge with the last
 
@@ -66,8 +64,7 @@ struct units_sem {
     uint64_t last_seq, last_cycle; // of the latest signal counted
 };
 
-// ---- MXU, VEC
-// ------------------------------------------------------------------------------------------------
+// ---- MXU, VEC ----
 
 struct units_compute {
     struct units_engine e;
@@ -82,8 +79,7 @@ struct units_compute {
     uint64_t done_at[UNITS_DEPS], accumulate_at[UNITS_DEPS]; // of the last ones, a ring by `real`
 };
 
-// ---- DMA
-// -------------------------------------------------------------------------------------------------------
+// ---- DMA ----
 
 #define UNITS_FLIGHTS 64 // instructions of one DMA engine under way
 
@@ -143,8 +139,7 @@ struct units_dma {
     uint32_t demand; // what it holds of the SPM banks
 };
 
-// ---- command processor
-// ---------------------------------------------------------------------------------------
+// ---- command processor ----
 
 struct units_block { // of instruction memory
     uint64_t number; // block of the code + 1; 0: nothing

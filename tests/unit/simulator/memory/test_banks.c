@@ -6,7 +6,6 @@
 #include "simulator/memory/banks.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define BANKS 64
@@ -129,15 +128,20 @@ Test(banks, strided_user_against_dense_one) {
     compare("half the banks", (const struct stream[]){{16, 2, 0, 40000}, {48, 1, 0, 20000}}, 2);
 }
 
+static uint32_t next_random(uint64_t *state) {
+    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)(*state >> 33);
+}
+
 Test(banks, shares_do_not_depend_on_the_order_of_setting) {
     struct banks a, b;
     banks_init(&a);
     banks_init(&b);
-    srand(1);
+    uint64_t state = 1;
     for (int k = 0; k < 1000; k++) {
         uint32_t want[BANKS_USERS];
         for (int u = 0; u < BANKS_USERS; u++)
-            want[u] = (uint32_t)(rand() % (BANKS_ONE / 2));
+            want[u] = next_random(&state) % (BANKS_ONE / 2);
         for (int u = 0; u < BANKS_USERS; u++)
             banks_set(&a, u, want[u]);
         for (int u = BANKS_USERS - 1; u >= 0; u--)

@@ -243,8 +243,7 @@ Test(fetch, code_larger_than_instruction_memory_is_fetched_again) {
     synth_deinit(&s);
 }
 
-// ---- identities over random programs
-// ------------------------------------------------------------------
+// ---- identities over random programs ----
 
 static uint32_t random_below(uint64_t *state, uint32_t n) {
     *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
