@@ -35,11 +35,27 @@ static int64_t spm_q8(const struct hw *hw, const struct isa_pat *p, int64_t elem
     return cdiv(isa_sat_mul(elems, 256), isa_time_bank_rate(hw, p));
 }
 
+// An operand of the array as its memory is read: whichever dimension is dense goes innermost,
+// because the loader and the transposer take blocks, not single elements.
+static struct isa_pat block_order(const struct isa_pat *p) {
+    struct isa_pat q = *p;
+    for (int d = 1; d < ISA_DIMS; d++) {
+        if (p->size[d] == 1 || (p->stride[d] != 1 && p->stride[d] != -1)) continue;
+        if (p->size[0] > 1 && p->stride[0] == 1) break;
+        q.size[0] = p->size[d];
+        q.stride[0] = p->stride[d];
+        q.size[d] = p->size[0];
+        q.stride[d] = p->stride[0];
+        break;
+    }
+    return q;
+}
+
 static void mxu_cost(const struct hw *hw, const struct isa_insn *in, struct units_rec *r) {
     struct isa_mm_shape s;
     if (!isa_time_mm_shape(in, &s)) return;
     const struct isa_cost c = isa_time_mm(hw, &s);
-    const struct isa_pat *a = isa_pat_get(in, 0), *b = isa_pat_get(in, 1);
+    const struct isa_pat a = block_order(isa_pat_get(in, 0)), b = block_order(isa_pat_get(in, 1));
     const bool init = in->h.opcode == ISA_OP_MM ? in->u.MM.init : in->u.MMCONV.init;
     const int64_t nb = cdiv(s.n, hw->mxu_cols), kb = cdiv(s.k, hw->mxu_rows);
     const int64_t moving = isa_sat_mul(isa_sat_mul(s.m, s.k), nb);
@@ -48,12 +64,12 @@ static void mxu_cost(const struct hw *hw, const struct isa_insn *in, struct unit
     const int64_t half =
         max64(isa_time_row_half_cycles(hw, s.dtype_a), isa_time_row_half_cycles(hw, s.dtype_b));
     r->full = clamp32(isa_sat_mul(c.macs, half) / (2 * hw->mxu_rows * hw->mxu_cols));
-    r->spm = demand(spm_q8(hw, a, moving) + spm_q8(hw, b, isa_sat_mul(s.k, s.n)), c.issue_cycles);
+    r->spm = demand(spm_q8(hw, &a, moving) + spm_q8(hw, &b, isa_sat_mul(s.k, s.n)), c.issue_cycles);
     // One row of PSUM written per moving row and pass, and read when the pass accumulates.
     const int64_t writes = isa_sat_mul(isa_sat_mul(s.m, nb), kb);
     const int64_t reads = isa_sat_mul(isa_sat_mul(s.m, nb), init ? kb - 1 : kb);
     r->psum = demand(isa_sat_mul(writes + reads, 256) / hw->psum_banks, c.issue_cycles);
-    r->spm_bytes = clamp32(pat_bytes(a) + pat_bytes(b) + pat_bytes(isa_pat_get(in, 2)));
+    r->spm_bytes = clamp32(pat_bytes(&a) + pat_bytes(&b) + pat_bytes(isa_pat_get(in, 2)));
 }
 
 static void vec_cost(const struct hw *hw, const struct isa_insn *in, struct units_rec *r,

@@ -68,7 +68,7 @@ void units_dma_reset(struct units_dma *x) {
     x->next_ps = DRAM_NEVER;
     x->issuing = x->writing = x->answer_wait = false;
     x->issue = x->link = x->inflight = 0;
-    x->undecided = x->release_head = x->release_tail = x->answer_head = x->answer_tail =
+    x->undecided = x->out = x->release_head = x->release_tail = x->answer_head = x->answer_tail =
         x->flight_head = x->flight_tail = 0;
     x->front = x->e.cls;
     x->front_engine = -1;
@@ -421,9 +421,11 @@ static int next_piece(struct units_dma *x) {
 static bool window(struct units_dma *x, uint32_t bytes) {
     for (;;) {
         while (x->release_head != x->release_tail &&
-               x->release[x->release_head & x->ring_mask].cycle <= x->issue)
+               x->release[x->release_head & x->ring_mask].cycle <= x->issue) {
             x->inflight -= x->release[x->release_head++ & x->ring_mask].bytes;
-        if (x->inflight == 0 || x->inflight + bytes <= x->window) return true;
+            x->out--;
+        }
+        if (x->out == 0 || (x->inflight + bytes <= x->window && x->out < x->ring_mask)) return true;
         if (x->release_head == x->release_tail) return false;
         x->issue = max64(x->issue, x->release[x->release_head & x->ring_mask].cycle);
     }
@@ -453,7 +455,8 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
     }
     const bool write = !t->src_dram || x->writing;
     const uint64_t rows = ((uint64_t)p->runs * t->row_q8 / 256) * (uint64_t)m->hw.dma_row;
-    const uint64_t bursts = divide(p->bytes, (uint64_t)m->hw.dma_burst_bytes, x->burst_shift);
+    const uint64_t bursts = divide(p->bytes + (uint64_t)m->hw.dma_burst_bytes - 1,
+                                   (uint64_t)m->hw.dma_burst_bytes, x->burst_shift);
     const uint64_t link_start = max64(x->issue + rows, x->link);
     const uint64_t link_end = link_start + link_cycles(x, t, p->bytes);
     struct units_flight *f = flight(x, x->flight_tail - 1);
@@ -468,10 +471,12 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
         if (x->undecided++ == 0) units_state(&x->e, x->issue, TRACE_WAIT_DRAM, -1);
     }
     x->inflight += p->bytes;
+    x->out++;
     f->pending++;
     if (!dram_submit(m->dram, &q)) {
         f->pending--;
         x->inflight -= p->bytes;
+        x->out--;
         if (!write && --x->undecided == 0) x->front = TRACE_WAIT_DRAM;
         x->answer_wait = true;
         front(x, max64(x->issue, cycle), TRACE_WAIT_DRAM, -1);

@@ -126,6 +126,7 @@ struct units_dma {
     int piece; // next of the cut
     uint64_t inflight, window;
     int width_shift, burst_shift;  // log2, or -1
+    uint32_t out;                  // pieces that hold a place in the window
     uint32_t undecided;            // pieces without an answer
     struct units_release *release; // ring
     struct units_answer *answer;   // ring, by done_ps
