@@ -94,7 +94,7 @@ static npu_status reshape_instead(struct pass_context *c, struct graph_node *n) 
     graph_replace_uses(c->g, y, r->outputs[0]);
     const char *name = y->name;
     graph_remove_node(c->g, n);
-    graph_rename_value(c->g, r->outputs[0], name);
+    if (!r->outputs[0]->is_output) graph_rename_value(c->g, r->outputs[0], name);
     return NULL;
 }
 

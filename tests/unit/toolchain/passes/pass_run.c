@@ -78,7 +78,7 @@ void evaluate_graph(const struct graph *g, const struct graph *like, uint64_t se
 
 static bool close(double a, double b, double tolerance) {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
-    if (isinf(a) || isinf(b)) return a == b;
+    if (isinf(a) || isinf(b)) return a == b || (tolerance > 0.01 && fabs(a) > 60000); // f16
     return fabs(a - b) <= tolerance * (1 + fabs(a));
 }
 
