@@ -223,25 +223,33 @@ static npu_status import_initializers(struct importer *m, struct scope *s,
     return NULL;
 }
 
-npu_status onnx_inline_graph(struct onnx_node *n, const Onnx__GraphProto *sub) {
+npu_status onnx_call_graph(struct onnx_node *n, const Onnx__GraphProto *sub, const char *prefix,
+                           int nargs, struct graph_value *const *args, int nresult,
+                           struct graph_value **results) {
     struct importer *m = n->m;
     if (m->depth >= CALL_DEPTH_MAX)
         return npu_fail(BAD_INPUT, "subgraphs nested more than %d deep", CALL_DEPTH_MAX);
-    struct scope body = {.outer = n->s, .opset = n->s->opset, .contrib_opset = n->s->contrib_opset};
+    if ((size_t)nargs != sub->n_input || (size_t)nresult > sub->n_output)
+        return npu_fail(BAD_INPUT,
+                        "the subgraph has %zu inputs and %zu outputs, expected %d and %d",
+                        sub->n_input, sub->n_output, nargs, nresult);
+    struct scope body = {.outer = n->s,
+                         .opset = n->s->opset,
+                         .contrib_opset = n->s->contrib_opset,
+                         .prefix = prefix};
     map_init(&body.values, m->arena);
-    body.prefix = arena_printf(m->arena, "%s/", n->name);
+    for (int k = 0; k < nargs; k++)
+        map_put(&body.values, sub->input[k]->name ? sub->input[k]->name : "", args[k]);
     m->depth++;
     npu_status failed = import_initializers(m, &body, sub);
     if (!failed) failed = import_nodes(m, &body, sub->node, sub->n_node);
     m->depth--;
     NPU_TRY(failed);
-    if ((size_t)n->nout > sub->n_output)
-        return npu_fail(BAD_INPUT, "%d outputs, the subgraph has %zu", n->nout, sub->n_output);
-    for (int k = 0; k < n->nout; k++) {
+    for (int k = 0; k < nresult; k++) {
         const char *name = sub->output[k]->name ? sub->output[k]->name : "";
-        struct graph_value *v = lookup(&body, name);
-        if (!v) return npu_fail(BAD_INPUT, "the subgraph does not compute its output '%s'", name);
-        NPU_TRY(onnx_bind(n, k, v));
+        results[k] = lookup(&body, name);
+        if (!results[k])
+            return npu_fail(BAD_INPUT, "the subgraph does not compute its output '%s'", name);
     }
     return NULL;
 }

@@ -154,8 +154,12 @@ struct graph_value *onnx_new_scalar(struct onnx_node *n, enum isa_dtype dtype, d
 NPU_MUST_USE npu_status onnx_tensor_const(struct onnx_node *n, const Onnx__TensorProto *p,
                                           struct graph_value **out);
 
-// Imports a subgraph in place (an If whose condition is known); its outputs become the node's.
-NPU_MUST_USE npu_status onnx_inline_graph(struct onnx_node *n, const Onnx__GraphProto *sub);
+// Imports a subgraph in place: its inputs are args, results become its first outputs. Node names in
+// it start with the prefix. A result may be &onnx_missing.
+NPU_MUST_USE npu_status onnx_call_graph(struct onnx_node *n, const Onnx__GraphProto *sub,
+                                        const char *prefix, int nargs,
+                                        struct graph_value *const *args, int nresult,
+                                        struct graph_value **results);
 
 // The row that imports a node, NULL: none. *chain is set instead for ops that are one chain.
 struct onnx_row;

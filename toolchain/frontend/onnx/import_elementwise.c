@@ -217,7 +217,7 @@ npu_status import_isinf(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
     bool negative = onnx_int(n, "detect_negative", 1) != 0,
          positive = onnx_int(n, "detect_positive", 1) != 0;
-    double infinity = negative && !positive ? -INFINITY : INFINITY;
+    double infinity = negative && !positive ? -HUGE_VAL : HUGE_VAL;
     if (!negative && !positive) // never
         return bind_map(n, ISA_BOOL, "ne in0; mul 0", NULL, 1, n->in);
     return bind_map(n, ISA_BOOL, negative && positive ? "abs; eq $0" : "eq $0", &infinity, 1,

@@ -73,6 +73,35 @@ npu_status import_gather_elements(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
+// Flat row numbers of `index` [.., depth] into the first `depth` dimensions of x: [..].
+static npu_status flat_rows(struct onnx_node *n, const struct graph_value *x,
+                            struct graph_value *index, struct graph_value **out) {
+    int last = index->rank - 1;
+    int64_t depth = index->dims[last], stride = 1;
+    int64_t starts[GRAPH_MAX_RANK] = {0}, steps[GRAPH_MAX_RANK], sizes[GRAPH_MAX_RANK];
+    struct graph_value *flat = NULL, *part;
+    for (int d = 0; d < index->rank; d++) {
+        steps[d] = 1;
+        sizes[d] = index->dims[d];
+    }
+    sizes[last] = 1;
+    for (int d = (int)depth - 1; d >= 0; d--) {
+        double factor = (double)stride;
+        starts[last] = d;
+        NPU_TRY(onnx_slice(n, index, starts, sizes, steps, &part));
+        NPU_TRY(onnx_reshape(n, part, last, index->dims, &part));
+        NPU_TRY(from_end(n, part, x->dims[d], &part));
+        if (stride != 1) NPU_TRY(onnx_map(n, ISA_I64, "mul $0", &factor, 1, &part, &part));
+        if (flat) NPU_TRY(onnx_map2(n, "add in1", flat, part, &part));
+        flat = part;
+        stride *= x->dims[d];
+        if (stride > INT32_MAX)
+            return npu_fail(UNSUPPORTED, "indices into %lld elements", (long long)stride);
+    }
+    *out = flat;
+    return NULL;
+}
+
 // Rows of `index` (its last dimension) choose slices of x; the rows' parts are combined to one
 // index into merged dimensions.
 npu_status import_gather_nd(struct onnx_node *n) {
@@ -87,8 +116,7 @@ npu_status import_gather_nd(struct onnx_node *n) {
     if (depth < 1 || depth > x->rank)
         return npu_fail(BAD_INPUT, "the last dimension of '%s' is %lld, expected 1 to %d",
                         index->name, (long long)depth, x->rank);
-    int64_t merged[GRAPH_MAX_RANK] = {1}, starts[GRAPH_MAX_RANK] = {0}, steps[GRAPH_MAX_RANK],
-            sizes[GRAPH_MAX_RANK];
+    int64_t merged[GRAPH_MAX_RANK] = {1};
     int rank = 1;
     for (int d = 0; d < x->rank; d++) {
         if (d < depth)
@@ -96,26 +124,7 @@ npu_status import_gather_nd(struct onnx_node *n) {
         else
             merged[rank++] = x->dims[d];
     }
-    if (merged[0] > INT32_MAX)
-        return npu_fail(UNSUPPORTED, "indices into %lld elements", (long long)merged[0]);
-    for (int d = 0; d < index->rank; d++)
-        steps[d] = 1, sizes[d] = index->dims[d];
-    sizes[index->rank - 1] = 1;
-    int64_t stride = merged[0];
-    for (int d = 0; d < depth; d++) {
-        struct graph_value *part;
-        starts[index->rank - 1] = d;
-        stride = x->dims[d] ? stride / x->dims[d] : 0;
-        double factor = (double)stride;
-        NPU_TRY(onnx_slice(n, index, starts, sizes, steps, &part));
-        NPU_TRY(onnx_reshape(n, part, index->rank - 1, index->dims, &part));
-        NPU_TRY(from_end(n, part, x->dims[d], &part));
-        if (d + 1 < depth) NPU_TRY(onnx_map(n, ISA_I64, "mul $0", &factor, 1, &part, &part));
-        if (flat)
-            NPU_TRY(onnx_map2(n, "add in1", flat, part, &flat));
-        else
-            flat = part;
-    }
+    NPU_TRY(flat_rows(n, x, index, &flat));
     NPU_TRY(onnx_reshape(n, x, rank, merged, &x));
     NPU_TRY(onnx_gather(n, x, flat, 0, &y));
     return onnx_bind(n, 0, y);
@@ -177,9 +186,38 @@ static npu_status scattered(struct onnx_node *n, int64_t rows, int64_t width, in
     return onnx_bind(n, 0, y);
 }
 
+// Indices that are not known: each update in turn replaces the row whose number is its index.
+static npu_status scatter_each(struct onnx_node *n, int64_t rows, int64_t width, int64_t updates) {
+    enum { MOST = 16 };
+    struct graph_value *data, *u, *flat, *index, *row, *range, *hit;
+    if (updates > MOST)
+        return npu_fail(UNSUPPORTED, "%lld updates at indices computed at run time, at most %d",
+                        (long long)updates, MOST);
+    if (strcmp(onnx_string(n, "reduction", "none"), "none") != 0)
+        return npu_fail(UNSUPPORTED, "a reduction at indices computed at run time");
+    int64_t *numbers = ARENA_ARRAY(n->m->arena, int64_t, (size_t)rows + 1);
+    for (int64_t k = 0; k < rows; k++)
+        numbers[k] = k;
+    range = graph_add_const(n->m->g, n->label, ISA_I64, 2, (int64_t[]){rows, 1}, numbers);
+    NPU_TRY(flat_rows(n, n->in[0], n->in[1], &flat));
+    NPU_TRY(onnx_reshape(n, flat, 2, (int64_t[]){updates, 1}, &flat));
+    NPU_TRY(onnx_reshape(n, n->in[0], 2, (int64_t[]){rows, width}, &data));
+    NPU_TRY(onnx_reshape(n, n->in[2], 2, (int64_t[]){updates, width}, &u));
+    for (int64_t k = 0; k < updates; k++) {
+        const int64_t start[2] = {k, 0}, one[2] = {1, 1}, line[2] = {1, width};
+        NPU_TRY(onnx_slice(n, flat, start, one, one, &index));
+        NPU_TRY(onnx_slice(n, u, start, line, one, &row));
+        NPU_TRY(
+            onnx_map(n, ISA_BOOL, "eq in1", NULL, 2, (struct graph_value *[]){range, index}, &hit));
+        NPU_TRY(onnx_map(n, data->dtype, "sel in1 in2", NULL, 3,
+                         (struct graph_value *[]){hit, row, data}, &data));
+    }
+    NPU_TRY(onnx_reshape(n, data, n->in[0]->rank, n->in[0]->dims, &data));
+    return onnx_bind(n, 0, data);
+}
+
 npu_status import_scatter_nd(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 3, 3));
-    NPU_TRY(onnx_need_const(n, 1));
     const struct graph_value *x = n->in[0], *index = n->in[1];
     const char *reduction = onnx_string(n, "reduction", "none");
     int64_t depth = index->rank ? index->dims[index->rank - 1] : 0, rows = 1, width = 1;
@@ -193,6 +231,7 @@ npu_status import_scatter_nd(struct onnx_node *n) {
         return npu_fail(BAD_INPUT, "%lld updates of %lld elements, '%s' has %lld elements",
                         (long long)updates, (long long)width, n->in[2]->name,
                         (long long)graph_value_elems(n->in[2]));
+    if (!index->data) return scatter_each(n, rows, width, updates);
     int64_t *from = no_updates(n, rows);
     for (int64_t k = 0; k < updates; k++) {
         int64_t row = 0;

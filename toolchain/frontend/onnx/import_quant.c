@@ -140,3 +140,46 @@ npu_status import_dynamic_quantize(struct onnx_node *n) {
     NPU_TRY(onnx_bind(n, 1, scale));
     return onnx_bind(n, 2, zero);
 }
+
+// Weights of 4 bits, [N, blocks, block / 2] bytes, low half first, with a scale and a zero point (8
+// when absent) per block of K: B = ((q - zero) * scale)', y = A B.
+npu_status import_matmul_nbits(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 3, 6));
+    int64_t k = onnx_int(n, "K", 0), cols = onnx_int(n, "N", 0),
+            block = onnx_int(n, "block_size", 0);
+    if (onnx_int(n, "bits", 4) != 4)
+        return npu_fail(UNSUPPORTED, "bits %lld, expected 4", (long long)onnx_int(n, "bits", 4));
+    if (onnx_given(n, 4)) return npu_fail(UNSUPPORTED, "input 4 (g_idx)");
+    if (k < 1 || cols < 1 || block < 2 || k > 1 << 28 || cols > 1 << 28 || block > 1 << 20 ||
+        k % block || block % 2)
+        return npu_fail(UNSUPPORTED, "K %lld, N %lld in blocks of %lld", (long long)k,
+                        (long long)cols, (long long)block);
+    NPU_TRY(onnx_need_const(n, 1));
+    struct graph_value *q = n->in[1], *scale = n->in[2], *zero = NULL, *b, *y;
+    int64_t blocks = k / block, weights[3] = {cols, blocks, block};
+    if (q->dtype != ISA_U8 || graph_value_elems(q) * 2 != k * cols)
+        return npu_fail(BAD_INPUT, "the weights '%s' do not fit", q->name);
+    // The bytes are u4 elements in order already.
+    q = graph_add_const(n->m->g, n->label, ISA_U4, 3, weights, q->data);
+    NPU_TRY(onnx_reshape(n, scale, 3, (int64_t[]){cols, blocks, 1}, &scale));
+    if (onnx_given(n, 3)) {
+        NPU_TRY(onnx_need_const(n, 3));
+        if (n->in[3]->dtype != ISA_U8 || blocks % 2 ||
+            graph_value_elems(n->in[3]) * 2 != cols * blocks)
+            return npu_fail(UNSUPPORTED, "zero points '%s' that are not packed in pairs",
+                            n->in[3]->name);
+        zero = graph_add_const(n->m->g, n->label, ISA_U4, 3, (int64_t[]){cols, blocks, 1},
+                               n->in[3]->data);
+        NPU_TRY(onnx_map(n, scale->dtype, "sub in1; mul in2", NULL, 3,
+                         (struct graph_value *[]){q, zero, scale}, &b));
+    } else {
+        NPU_TRY(onnx_map(n, scale->dtype, "sub 8; mul in1", NULL, 2,
+                         (struct graph_value *[]){q, scale}, &b));
+    }
+    NPU_TRY(onnx_reshape(n, b, 2, (int64_t[]){cols, k}, &b));
+    NPU_TRY(onnx_matmul(n, n->in[0], b, false, true, &y));
+    if (onnx_given(n, 5))
+        NPU_TRY(
+            onnx_map(n, y->dtype, "add in1", NULL, 2, (struct graph_value *[]){y, n->in[5]}, &y));
+    return onnx_bind(n, 0, y);
+}

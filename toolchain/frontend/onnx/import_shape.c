@@ -146,18 +146,3 @@ npu_status import_dropout(struct onnx_node *n) {
     }
     return onnx_bind(n, 0, n->in[0]);
 }
-
-// A branch is chosen at compile time or not at all.
-npu_status import_if(struct onnx_node *n) {
-    NPU_TRY(onnx_need(n, 1, 1));
-    const struct graph_value *condition = n->in[0];
-    if (!condition->data)
-        return npu_fail(UNSUPPORTED, "the condition '%s' is computed at run time", condition->name);
-    if (graph_value_elems(condition) != 1)
-        return npu_fail(BAD_INPUT, "the condition '%s' is no scalar", condition->name);
-    const char *which =
-        num_load_i64(condition->dtype, condition->data, 0) ? "then_branch" : "else_branch";
-    const Onnx__AttributeProto *a = onnx_attr(n, which);
-    if (!a || !a->g) return npu_fail(BAD_INPUT, "attribute %s is missing", which);
-    return onnx_inline_graph(n, a->g);
-}

@@ -209,11 +209,60 @@ Test(import, known_branch_is_taken) {
     cr_assert_str_eq(g->outputs[0]->name, "y");
 }
 
-Test(import, unknown_branch_is_refused) {
+Test(import, unknown_branch_needs_both) {
     model_input(&m, "x", 1, "4");
     model_input(&m, "c", 9, "");
-    add_if("c");
-    refused(NULL, "the condition 'c' is computed at run time");
+    add_if("c"); // its else branch has a NonZero
+    refused(NULL, "NonZero is not supported");
+    m.graph->node[0]->attribute[1]->g = branch("Abs");
+    struct graph *g = imported(NULL);
+    float x[4] = {-4, -2, 0, 3}, y[4];
+    uint8_t c = 1;
+    cr_assert_null(graph_eval(g, (const void *[]){x, &c}, (void *[]){y}, arena));
+    cr_assert(y[0] == 4 && y[3] == -3);
+    c = 0;
+    cr_assert_null(graph_eval(g, (const void *[]){x, &c}, (void *[]){y}, arena));
+    cr_assert(y[0] == 4 && y[3] == 3);
+}
+
+// for i in 0 .. trips - 1 while go: acc = acc + x; scan acc
+static void add_loop(const char *trips) {
+    Onnx__GraphProto *body = ARENA_NEW(arena, Onnx__GraphProto);
+    onnx__graph_proto__init(body);
+    model_node_in(arena, body, "Identity", "go", "still");
+    model_node_in(arena, body, "Add", "acc x", "sum");
+    static const char *const names[] = {"i", "go", "acc", "still", "sum", "sum"};
+    for (int k = 0; k < 6; k++) {
+        Onnx__ValueInfoProto *v = ARENA_NEW(arena, Onnx__ValueInfoProto);
+        onnx__value_info_proto__init(v);
+        v->name = arena_strdup(arena, names[k]);
+        if (k < 3)
+            MODEL_PUSH(arena, body->input, body->n_input, v);
+        else
+            MODEL_PUSH(arena, body->output, body->n_output, v);
+    }
+    Onnx__NodeProto *n = model_node(&m, "Loop", arena_printf(arena, "%s - x", trips), "last all");
+    node_attr(arena, n, "body", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = body;
+    model_output(&m, "last");
+    model_output(&m, "all");
+}
+
+Test(import, loops_of_known_length_are_unrolled) {
+    model_input(&m, "x", 1, "2");
+    model_ints(&m, "three", 1, (int64_t[]){3});
+    add_loop("three");
+    struct graph *g = imported(NULL);
+    float x[2] = {1, 10}, last[2], all[6];
+    cr_assert_eq(graph_value_elems(g->outputs[1]), 6);
+    cr_assert_null(graph_eval(g, (const void *[]){x}, (void *[]){last, all}, arena));
+    cr_assert(last[0] == 4 && last[1] == 40 && all[0] == 2 && all[3] == 30);
+}
+
+Test(import, loops_of_unknown_length_are_refused) {
+    model_input(&m, "x", 1, "2");
+    model_input(&m, "trips", 7, "");
+    add_loop("trips");
+    refused(NULL, "bind it with --const trips=FILE");
 }
 
 // ---- what is wrong ---------------------------------------------------------------------------
