@@ -98,7 +98,7 @@ static void tags(struct tile_program *p, struct npu_program_image *image) {
                                       .layer = k->name,
                                       .op = k->op,
                                       .kernel = k->kernel,
-                                      .text = "",
+                                      .text = k->text ? k->text : "",
                                       .nodes = k->origins,
                                       .nnodes = (size_t)k->norigin,
                                       .group = (uint32_t)i,

@@ -12,6 +12,7 @@
 
 // A strided block of a buffer: element (i0, i1, ...) lies at offset bytes + sum(i_d * stride[d]) elements of dtype.
 struct lower_view {
+    bool chip;                    // a value that stays in the scratchpad: no loads, no stores
     int buf, slot;                // buf -1 (in prices only): slot is the space
     enum isa_dtype dtype;
     int64_t offset;               // bytes inside the slot
@@ -29,6 +30,7 @@ struct lower {
     const struct graph_node *node;
     struct tile_kernel *kernel;
     int slots;                    // of a streamed buffer
+    int64_t resident_bytes;       // of values in the scratchpad while the current node runs
 };
 
 // ---- block.c: instructions over blocks of any rank --------------------------------------------------------------------
@@ -67,6 +69,9 @@ void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate, const 
                       const int64_t *size, int inner, const struct lower_view *const in[3], const struct lower_view *out,
                       const struct lower_view *red_out);
 
+// ---- text.c: a kernel as one line --------------------------------------------------------------------------------------
+const char *lower_node_text(const struct lower *L, const struct graph_node *n, const char *op);
+
 // ---- view.c -------------------------------------------------------------------------------------------------------------
 int64_t lower_ceil(int64_t a, int64_t b);
 int64_t lower_min(int64_t a, int64_t b);
@@ -91,8 +96,8 @@ void lower_permute_last(struct lower_view *v, int d);
 int lower_merge(int rank, int64_t *size, int nview, struct lower_view *const *views);
 
 // ---- stream.c: tiles of an operand ---------------------------------------------------------------------------------------
-// A DRAM operand of a kernel, fetched block by block into slots taken in turn. A block that a slot still holds is not
-// loaded again. `whole`: the operand is loaded once as a whole.
+// An operand of a kernel, in DRAM, fetched block by block into slots taken in turn. A block that a slot still holds is not
+// loaded again. `whole`: the operand is loaded once as a whole. An operand on chip is used where it lies.
 struct lower_held { bool valid; int64_t start[LOWER_DIMS], size[LOWER_DIMS]; };
 struct lower_stream {
     const char *name;
@@ -116,7 +121,7 @@ void lower_stream_open(struct lower *L, struct lower_stream *s);
 // The block [start, start + size) on chip, loaded if no slot holds it.
 struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start, const int64_t *size);
 // The other way: a slot to write a block of the result into, and its store.
-struct lower_view lower_sink_tile(struct lower_stream *s);
+struct lower_view lower_sink_tile(struct lower_stream *s, const int64_t *start);
 void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lower_view *tile, const int64_t *start, const int64_t *size);
 
 // ---- cost.c ---------------------------------------------------------------------------------------------------------------
@@ -188,6 +193,10 @@ struct lower_epilogue lower_epilogue_of(const struct lower *L, const struct grap
 
 // Starts the node's kernel; `kernel` is its name unless a pass gave one. Fills byte counts.
 void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel);
+
+// ---- resident.c: values that stay in the scratchpad between kernels -----------------------------------------------------------
+// Moves some scratch values from DRAM to the scratchpad; live[i]: their bytes while the i-th node of the graph runs.
+void lower_reside(struct lower *L, int percent, int64_t *live);
 
 // ---- storage.c --------------------------------------------------------------------------------------------------------------
 npu_status lower_storage(struct lower *L);

@@ -30,7 +30,9 @@ static const char *op_text(struct lower *L, const struct graph_node *n) {
 
 void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel) {
     L->node = n;
-    L->kernel = tile_kernel_begin(L->p, n->name, op_text(L, n), n->kernel ? n->kernel : kernel, n->origins, n->norigin);
+    const char *op = op_text(L, n);
+    L->kernel = tile_kernel_begin(L->p, n->name, op, n->kernel ? n->kernel : kernel, n->origins, n->norigin);
+    L->kernel->text = lower_node_text(L, n, op);
     for (int i = 0; i < n->nin; i++) {
         bool again = false;
         for (int j = 0; j < i; j++) again = again || n->inputs[j] == n->inputs[i];
@@ -85,6 +87,7 @@ static npu_status copy_outputs(struct lower *L) {
         struct graph_node n = {.op = GRAPH_COPY, .name = v->name};
         L->node = &n;
         L->kernel = tile_kernel_begin(L->p, v->name, "copy", "copy", NULL, 0);
+        L->kernel->text = arena_printf(L->a, "output %%%s = copy %%%s", v->name, v->name);
         L->kernel->input_bytes = L->kernel->output_bytes = graph_value_bytes(v);
         struct lower_affine a = {.rank = v->rank, .has = {true, false, false}, .in = {L->place[v->id]}, .out = L->place[v->id]};
         memcpy(a.size, v->dims, sizeof v->dims);
@@ -94,14 +97,33 @@ static npu_status copy_outputs(struct lower *L) {
     return NULL;
 }
 
-npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
-    struct lower L = {.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
-    NPU_TRY(check(g));
-    NPU_TRY(lower_storage(&L));
-    for (const struct graph_node *n = g->first; n; n = n->next) {
-        if (lower_is_alias(&L, n)) continue;
-        L.node = n;
-        NPU_TRY_NOTE(lower_fns[n->op](&L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
+static npu_status lower_nodes(struct lower *L, int resident_percent) {
+    NPU_TRY(lower_storage(L));
+    int count = 0, i = 0;
+    for (const struct graph_node *n = L->g->first; n; n = n->next) count++;
+    int64_t *live = ARENA_ARRAY(L->a, int64_t, (size_t)count + 1);
+    if (resident_percent > 0) lower_reside(L, resident_percent, live);
+    for (const struct graph_node *n = L->g->first; n; n = n->next, i++) {
+        if (lower_is_alias(L, n)) continue;
+        L->node = n;
+        L->resident_bytes = live[i];
+        int first = L->p->nkernel;
+        NPU_TRY_NOTE(lower_fns[n->op](L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
+        for (; first < L->p->nkernel; first++) L->p->kernels[first]->resident_bytes = live[i];
     }
-    return copy_outputs(&L);
+    L->resident_bytes = 0;
+    return copy_outputs(L);
+}
+
+npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
+    NPU_TRY(check(g));
+    int percent = opt->resident_percent ? opt->resident_percent : opt->level >= 2 ? 50 : 0;
+    const struct tile_program empty = *out;
+    struct lower L = {.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
+    npu_status st = lower_nodes(&L, percent);
+    if (percent <= 0 || npu_status_code(st) != NPU_NO_FIT) return st;
+    // Some kernel lacks the space that values took: all values through DRAM.
+    npu_status_free(st);
+    *out = empty;
+    return lower_nodes(&L, 0);
 }

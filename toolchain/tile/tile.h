@@ -65,12 +65,14 @@ struct tile_kernel {
     const char *name;           // model node name of the group's anchor
     const char *op;             // graph op and fused work, e.g. "conv+add+max"
     const char *kernel;         // e.g. "conv_nhwc", "mm_ws", "softmax_rows"
+    const char *text;           // one line of --info; NULL: none
     const char *const *origins; // model node names
     int norigin;
     int64_t macs, vector_elems;
     int64_t weight_bytes, input_bytes, output_bytes; // unavoidable DRAM traffic: each once
     int first_step, last_step;
     int64_t spm_bytes, psum_bytes; // all its buffers, all slots
+    int64_t resident_bytes;        // scratchpad of values that stay there while it runs
     double estimate_cycles;        // by the cost model
 };
 
@@ -99,6 +101,9 @@ int tile_step(struct tile_program *p);
 
 // Buffers. On-chip ones belong to the current kernel; bytes is that of one slot; slots 1..8.
 int tile_add_spm(struct tile_program *p, const char *name, int64_t bytes, int slots);
+// A value in the scratchpad that several kernels use.
+int tile_add_resident(struct tile_program *p, const char *name, int64_t bytes,
+                      const struct graph_value *value);
 int tile_add_psum(struct tile_program *p, const char *name, int64_t bytes, int slots);
 int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes,
                   const void *data, const struct graph_value *value);
