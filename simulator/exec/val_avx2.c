@@ -109,6 +109,32 @@ I32_KERNEL(2)
 I32_KERNEL(4)
 I32_KERNEL(6)
 
+// B streams row by row; VAL_LINE_K rows at a time go through each group of 8 results. Columns
+// beyond a multiple of 8 go through a small buffer.
+TILE static void line(int dtype, const uint8_t *base, int64_t stride, const float *a, float *c,
+                      int kc, int64_t n) {
+    int64_t size = dtype == ISA_F32 ? 4 : 2;
+    for (int k = 0; k < kc; k += VAL_LINE_K) {
+        int rows = kc - k < VAL_LINE_K ? kc - k : VAL_LINE_K;
+        const uint8_t *p = base + k * stride * size;
+        int64_t j = 0;
+        for (; j + 8 <= n; j += 8) {
+            __m256 acc = _mm256_loadu_ps(c + j);
+            for (int i = 0; i < rows; i++) {
+                __m256 b = load8(dtype, p + (i * stride + j) * size);
+                acc = _mm256_fmadd_ps(_mm256_set1_ps(a[k + i]), b, acc);
+            }
+            _mm256_storeu_ps(c + j, CANON(acc));
+        }
+        for (int i = 0; i < rows && j < n; i++) {
+            float b[8];
+            read_f32_c(dtype, p, i * stride + j, 1, b, (size_t)(n - j));
+            for (int64_t e = 0; e < n - j; e++)
+                c[j + e] = num_canonical(__builtin_fmaf(a[k + i], b[e], c[j + e]));
+        }
+    }
+}
+
 const struct val_ops val_ops_avx2 = {
     .name = "avx2",
     .read_f32 = read_f32,
@@ -123,6 +149,7 @@ const struct val_ops val_ops_avx2 = {
     .f32_exact = {[1] = tile_f32_1, [2] = tile_f32_2, [4] = tile_f32_4, [6] = tile_f32_6},
     .i32 = {[1] = tile_i32_1, [2] = tile_i32_2, [4] = tile_i32_4, [6] = tile_i32_6},
     .pack_b = pack_b,
+    .line = line,
 };
 #else
 typedef int val_avx2_absent; // an empty file is not C

@@ -106,6 +106,25 @@ I32_KERNEL(4)
 I32_KERNEL(8)
 I32_KERNEL(12)
 
+// B streams row by row; VAL_LINE_K rows at a time go through each group of 16 results.
+TILE static void line(int dtype, const uint8_t *base, int64_t stride, const float *a, float *c,
+                      int kc, int64_t n) {
+    int64_t size = dtype == ISA_F32 ? 4 : 2;
+    for (int k = 0; k < kc; k += VAL_LINE_K) {
+        int rows = kc - k < VAL_LINE_K ? kc - k : VAL_LINE_K;
+        const uint8_t *p = base + k * stride * size;
+        for (int64_t j = 0; j < n; j += 16) {
+            __mmask16 m = (__mmask16)(n - j >= 16 ? 0xffffu : (1u << (n - j)) - 1u);
+            __m512 acc = _mm512_maskz_loadu_ps(m, c + j);
+            for (int i = 0; i < rows; i++) {
+                __m512 b = load16(dtype, p + (i * stride + j) * size, m);
+                acc = _mm512_fmadd_ps(_mm512_set1_ps(a[k + i]), b, acc);
+            }
+            _mm512_mask_storeu_ps(c + j, m, CANON(acc));
+        }
+    }
+}
+
 const struct val_ops val_ops_avx512 = {
     .name = "avx512",
     .read_f32 = read_f32,
@@ -132,6 +151,7 @@ const struct val_ops val_ops_avx512 = {
             [8] = tile_i32_8,
             [12] = tile_i32_12},
     .pack_b = pack_b,
+    .line = line,
 };
 #else
 typedef int val_avx512_absent; // an empty file is not C

@@ -14,7 +14,7 @@ struct buffers_i64 {
     int64_t in[3][VAL_BLOCK], turn[2][VAL_BLOCK], tmp[VAL_BLOCK], imm[ISA_IMMS][VAL_BLOCK];
     int64_t row[VAL_BLOCK], col[VAL_BLOCK], predicate[VAL_BLOCK];
 };
-_Static_assert(sizeof(struct buffers_i64) == VAL_BLOCK_BUFFERS * VAL_BLOCK * sizeof(int64_t),
+_Static_assert(sizeof(struct buffers_i64) == sizeof(int64_t) * VAL_BLOCK * VAL_BLOCK_BUFFERS,
                "val_work.blocks");
 
 #define T float
@@ -42,9 +42,8 @@ static bool float_or_absent(const struct isa_pat *p) {
 }
 
 void val_chain_init(struct val_chain *c, const struct val_mem *mem, const struct isa_chain *chain,
-                    const struct isa_pat *out, const struct isa_pat *in0, const struct isa_pat *in1,
-                    const struct isa_pat *in2, const struct isa_pat *sizes) {
-    const struct isa_pat *in[3] = {in0, in1, in2};
+                    const struct isa_pat *out, const struct isa_pat *const in[3],
+                    const struct isa_pat *sizes) {
     memset(c, 0, offsetof(struct val_chain, reduce));
     c->mem = mem;
     c->chain = chain;

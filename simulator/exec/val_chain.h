@@ -31,8 +31,8 @@ struct val_chain {
 // Fills *c: patterns may be absent (space NONE); `sizes` gives ROW and COL. Reductions are added
 // with val_chain_reduce.
 void val_chain_init(struct val_chain *c, const struct val_mem *mem, const struct isa_chain *chain,
-                    const struct isa_pat *out, const struct isa_pat *in0, const struct isa_pat *in1,
-                    const struct isa_pat *in2, const struct isa_pat *sizes);
+                    const struct isa_pat *out, const struct isa_pat *const in[3],
+                    const struct isa_pat *sizes);
 // Over the innermost `dims` dimensions of `sizes`.
 void val_chain_reduce(struct val_chain *c, int red, int64_t dims, bool acc,
                       const struct isa_pat *red_out, const struct isa_pat *sizes);

@@ -37,10 +37,8 @@ static void K(fill_sources)(struct val_chain *c, struct K(buffers) * b, int64_t 
             b->row[j + i] = (T)row;
         for (size_t i = 0; i < run && cols; i++)
             b->col[j + i] = (T)(col + (int64_t)i);
-        if (c->predicate)
-            K(fill_predicate)
-            (b->predicate + j, row * c->pred_row + col * c->pred_col + c->pred_base, c->pred_col,
-             run);
+        if (c->predicate) K(fill_predicate)
+        (b->predicate + j, row * c->pred_row + col * c->pred_col + c->pred_base, c->pred_col, run);
         j += run;
         col = 0;
         if (++row == c->rows) row = 0;

@@ -14,15 +14,15 @@
 // One side of a transfer.
 struct side {
     const struct val_mem *mem;
-    bool dram, write;
-    int64_t base; // byte address of element 0
+    uint8_t *chip; // element 0 on chip; NULL: DRAM, at `base`
+    int64_t base;
+    bool write;
     int dtype, bits;
 };
 
 static struct side side_of(const struct val_mem *mem, const struct isa_pat *p, bool write) {
-    struct side s = {mem, p->space == ISA_DRAM, write, p->base, (int)p->dtype, 0};
-    s.bits = isa_dtype_bits(s.dtype);
-    if (!s.dram) s.base += (int64_t)(intptr_t)(p->space == ISA_PSUM ? mem->psum : mem->spm);
+    struct side s = {mem, NULL, p->base, write, (int)p->dtype, isa_dtype_bits((int)p->dtype)};
+    if (p->space != ISA_DRAM) s.chip = val_at(mem, p);
     return s;
 }
 
@@ -30,11 +30,11 @@ static struct side side_of(const struct val_mem *mem, const struct isa_pat *p, b
 // (not 0 for the high nibble of a byte).
 static uint8_t *reach(const struct side *s, int64_t first, int64_t n, int64_t *index) {
     int64_t bit = first * s->bits;
-    int64_t at = s->base + (bit >> 3);
     *index = s->bits == 4 ? first & 1 : 0;
-    if (!s->dram) return (uint8_t *)(intptr_t)at;
+    if (s->chip) return s->chip + (bit >> 3);
     int64_t bytes = (*index * s->bits + n * s->bits + 7) / 8;
-    return s->mem->dram(s->mem->dram_ctx, (uint64_t)at, (uint64_t)bytes, s->write);
+    return s->mem->dram(s->mem->dram_ctx, (uint64_t)(s->base + (bit >> 3)), (uint64_t)bytes,
+                        s->write);
 }
 
 // Both sides' dimensions, merged.
@@ -120,7 +120,7 @@ static void copy_run(const struct side *from, const struct side *to, int64_t src
         memmove(reach(to, dst, n, &di), s, (size_t)(n * from->bits / 8));
         return;
     }
-    bool apart = (from->dram && src_stride != 1) || (to->dram && dst_stride != 1);
+    bool apart = (!from->chip && src_stride != 1) || (!to->chip && dst_stride != 1);
     if (apart) {
         for (int64_t i = 0; i < n; i++)
             copy_one(from, to, src + i * src_stride, dst + i * dst_stride);
@@ -174,8 +174,7 @@ void val_fill(const struct val_mem *mem, const struct isa_insn *in) {
     float value = num_float((uint32_t)f->value);
     num_store_f32((int)f->dst.dtype, room, 0, value);
     struct side to = side_of(mem, &f->dst, true), from = to;
-    from.dram = false;
-    from.base = (int64_t)(intptr_t)room;
+    from.chip = room;
     static const int64_t still[ISA_DIMS] = {0};
     struct walk w = merge(&f->dst, still, f->dst.stride);
     copy_walk(&from, &to, &w, 0, 0);
@@ -204,7 +203,7 @@ bool val_gather(const struct val_mem *mem, const struct isa_insn *in, struct val
     const struct isa_GATHER *g = &in->u.GATHER;
     struct side from = side_of(mem, &g->src, false), to = side_of(mem, &g->dst, true);
     uint8_t zero[8] = {0};
-    struct side nothing = {mem, false, false, (int64_t)(intptr_t)zero, to.dtype, to.bits};
+    struct side nothing = {mem, zero, 0, false, to.dtype, to.bits};
     struct val_cursor idx;
     val_cursor_init(&idx, mem, &g->idx);
     int64_t count = isa_pat_elems(&g->idx), rows = g->src.size[1], n = g->dst.size[0];

@@ -12,6 +12,8 @@
 // Sizes of the matrix kernels: k taken at a time, distance of packed A rows in elements (more than
 // VAL_KC, so that rows do not fall on the same cache sets), columns packed at a time.
 enum { VAL_KC = 256, VAL_LDA = VAL_KC + 16, VAL_NC = 1024, VAL_MR_MAX = 12, VAL_NR_MAX = 32 };
+// Products of at most this many rows are not packed; rows of B that a line takes at once.
+enum { VAL_LINE_ROWS = 4, VAL_LINE_K = 8 };
 
 // Elements of a block of the vector engine.
 enum { VAL_BLOCK = 1024, VAL_BLOCK_BUFFERS = 13 };
@@ -49,6 +51,10 @@ struct val_ops {
     // Writes n columns of 16-bit or 32-bit floats, contiguous, as packed panels of nr; b[k] at
     // base + k * stride elements. NULL: none, use read_f32.
     void (*pack_b)(int dtype, const uint8_t *base, int64_t stride, float *out, int kc, int n);
+    // One row without packing, of the same types: c[n] += sum over k of a[k] b[k][n], k ascending.
+    // NULL: none.
+    void (*line)(int dtype, const uint8_t *base, int64_t stride, const float *a, float *c, int kc,
+                 int64_t n);
 };
 
 // The path in use. The baseline is portable C, with SSE2 where there is one.

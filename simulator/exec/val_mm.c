@@ -101,7 +101,7 @@ static void read_i16(int dtype, const uint8_t *base, int64_t first, int64_t stri
 
 void val_product_pack_a(const struct val_product *p, int i, int64_t k, int64_t first,
                         int64_t stride, int64_t n) {
-    float *row = p->work->a + i * VAL_LDA;
+    float *row = p->work->a + (ptrdiff_t)i * VAL_LDA;
     int dtype = (int)p->a->dtype;
     if (!p->integer)
         p->ops->read_f32(dtype, p->a_base, first, stride, row + k, (size_t)n);
@@ -110,7 +110,7 @@ void val_product_pack_a(const struct val_product *p, int i, int64_t k, int64_t f
 }
 
 void val_product_zero_a(const struct val_product *p, int i, int64_t k, int64_t n) {
-    float *row = p->work->a + i * VAL_LDA;
+    float *row = p->work->a + (ptrdiff_t)i * VAL_LDA;
     if (!p->integer)
         memset(row + k, 0, (size_t)n * sizeof(float));
     else
@@ -197,16 +197,17 @@ static void run_tile(const struct val_product *p, const struct group *g, const v
     struct val_work *w = p->work;
     int64_t nr = p->ops->nr, step = p->d->stride[0], cols = p->n - n < nr ? p->n - n : nr;
     bool in_place = step == 1 && cols == nr;
+    size_t line = (size_t)(step == 1 ? cols : 1) * 4; // bytes that lie together
     float *c[VAL_MR_MAX];
     for (int i = 0; i < g->rows; i++) {
-        c[i] = w->tile + i * VAL_NR_MAX;
+        c[i] = w->tile + (ptrdiff_t)i * VAL_NR_MAX;
         if (!(mask >> i & 1u))
             c[i] = w->junk;
         else if (in_place)
             c[i] = (float *)(void *)(g->d[i] + 4 * n);
         else
-            for (int64_t j = 0; j < cols; j++)
-                memcpy(c[i] + j, g->d[i] + 4 * (n + j) * step, 4);
+            for (int64_t j = 0; j < cols; j += (int64_t)line / 4)
+                memcpy(c[i] + j, g->d[i] + 4 * (n + j) * step, line);
     }
     if (p->integer) {
         int32_t *ci[VAL_MR_MAX];
@@ -219,8 +220,8 @@ static void run_tile(const struct val_product *p, const struct group *g, const v
     }
     if (in_place) return;
     for (int i = 0; i < g->rows; i++)
-        for (int64_t j = 0; j < cols && (mask >> i & 1u); j++)
-            memcpy(g->d[i] + 4 * (n + j) * step, c[i] + j, 4);
+        for (int64_t j = 0; j < cols && (mask >> i & 1u); j += (int64_t)line / 4)
+            memcpy(g->d[i] + 4 * (n + j) * step, c[i] + j, line);
 }
 
 // Rows of the group that tap `tap` of a convolution reads inside A.
@@ -305,9 +306,32 @@ static void start_group(const struct val_product *p, struct group *g) {
     }
 }
 
+// Few rows: packing B would cost more than the product.
+static bool is_thin(const struct val_product *p) {
+    return p->m <= VAL_LINE_ROWS && p->ops->line && !p->conv && packs_direct(p) &&
+           p->d->stride[0] == 1;
+}
+
+static void run_thin(const struct val_product *p) {
+    int64_t bytes = isa_dtype_bits((int)p->b->dtype) / 8, k_step = p->a->stride[0];
+    for (int64_t m = 0; m < p->m; m++) {
+        float *c = (float *)(void *)(p->d_base + 4 * row_offset(p->d, m));
+        for (int64_t k0 = 0; k0 < p->k; k0 += VAL_KC) {
+            int64_t kc = p->k - k0 < VAL_KC ? p->k - k0 : VAL_KC;
+            val_product_pack_a(p, 0, 0, row_offset(p->a, m) + k0 * k_step, k_step, kc);
+            p->ops->line((int)p->b->dtype, p->b_base + k0 * p->b->stride[1] * bytes,
+                         p->b->stride[1], p->work->a, c, (int)kc, p->n);
+        }
+    }
+}
+
 void val_product_run(const struct val_product *p) {
     if (p->wide) {
         run_wide(p);
+        return;
+    }
+    if (!p->integer && is_thin(p)) {
+        run_thin(p);
         return;
     }
     for (int64_t n0 = 0; n0 < p->n; n0 += VAL_NC) {

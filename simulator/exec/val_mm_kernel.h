@@ -30,10 +30,10 @@
             acc[i][0] = load ? LOAD(c[i]) : ZERO();                                    \
             acc[i][1] = load ? LOAD(c[i] + W) : ZERO();                                \
         }                                                                              \
-        for (int k = 0; k < kc; k++, a++, b += 2 * W) {                                \
+        for (int k = 0; k < kc; k++, a++, b += (ptrdiff_t)2 * W) {                     \
             V b0 = LOAD(b), b1 = LOAD(b + W);                                          \
             VAL_UNROLL for (int i = 0; i < (rows); i++) {                              \
-                V s = SET1(a[i * VAL_LDA]);                                            \
+                V s = SET1(a[(ptrdiff_t)i * VAL_LDA]);                                 \
                 acc[i][0] = FMA(s, b0, acc[i][0]);                                     \
                 acc[i][1] = FMA(s, b1, acc[i][1]);                                     \
             }                                                                          \
@@ -43,24 +43,24 @@
             STORE(c[i] + W, CANON(acc[i][1]));                                         \
         }                                                                              \
     }
-#define I32_KERNEL(rows)                                                                        \
-    TILE static void KI(rows)(const int32_t *a, const int32_t *b, int32_t *const *c, int pairs, \
-                              bool load) {                                                      \
-        VI acc[rows][2];                                                                        \
-        VAL_UNROLL for (int i = 0; i < (rows); i++) {                                           \
-            acc[i][0] = load ? LOADI(c[i]) : ZEROI();                                           \
-            acc[i][1] = load ? LOADI(c[i] + W) : ZEROI();                                       \
-        }                                                                                       \
-        for (int k = 0; k < pairs; k++, a++, b += 2 * W) {                                      \
-            VI b0 = LOADI(b), b1 = LOADI(b + W);                                                \
-            VAL_UNROLL for (int i = 0; i < (rows); i++) {                                       \
-                VI s = SET1I(((const struct num_s32 *)(const void *)a)[i * VAL_LDA].v);         \
-                acc[i][0] = MADD(acc[i][0], s, b0);                                             \
-                acc[i][1] = MADD(acc[i][1], s, b1);                                             \
-            }                                                                                   \
-        }                                                                                       \
-        VAL_UNROLL for (int i = 0; i < (rows); i++) {                                           \
-            STOREI(c[i], acc[i][0]);                                                            \
-            STOREI(c[i] + W, acc[i][1]);                                                        \
-        }                                                                                       \
+#define I32_KERNEL(rows)                                                                           \
+    TILE static void KI(rows)(const int32_t *a, const int32_t *b, int32_t *const *c, int pairs,    \
+                              bool load) {                                                         \
+        VI acc[rows][2];                                                                           \
+        VAL_UNROLL for (int i = 0; i < (rows); i++) {                                              \
+            acc[i][0] = load ? LOADI(c[i]) : ZEROI();                                              \
+            acc[i][1] = load ? LOADI(c[i] + W) : ZEROI();                                          \
+        }                                                                                          \
+        for (int k = 0; k < pairs; k++, a++, b += (ptrdiff_t)2 * W) {                              \
+            VI b0 = LOADI(b), b1 = LOADI(b + W);                                                   \
+            VAL_UNROLL for (int i = 0; i < (rows); i++) {                                          \
+                VI s = SET1I(((const struct num_s32 *)(const void *)a)[(ptrdiff_t)i * VAL_LDA].v); \
+                acc[i][0] = MADD(acc[i][0], s, b0);                                                \
+                acc[i][1] = MADD(acc[i][1], s, b1);                                                \
+            }                                                                                      \
+        }                                                                                          \
+        VAL_UNROLL for (int i = 0; i < (rows); i++) {                                              \
+            STOREI(c[i], acc[i][0]);                                                               \
+            STOREI(c[i] + W, acc[i][1]);                                                           \
+        }                                                                                          \
     }

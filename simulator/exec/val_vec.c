@@ -14,8 +14,9 @@ static void run(struct val_chain *c, const struct isa_pat *sizes) {
 
 void val_vmap(const struct val_mem *mem, const struct isa_insn *in) {
     const struct isa_VMAP *v = &in->u.VMAP;
+    const struct isa_pat *const inputs[3] = {&v->in0, &v->in1, &v->in2};
     struct val_chain c;
-    val_chain_init(&c, mem, &v->chain, &v->out, &v->in0, &v->in1, &v->in2, &v->out);
+    val_chain_init(&c, mem, &v->chain, &v->out, inputs, &v->out);
     c.pred_base = v->pred_base;
     c.pred_row = v->pred_row;
     c.pred_col = v->pred_col;
@@ -25,8 +26,9 @@ void val_vmap(const struct val_mem *mem, const struct isa_insn *in) {
 
 void val_vred(const struct val_mem *mem, const struct isa_insn *in) {
     const struct isa_VRED *v = &in->u.VRED;
+    const struct isa_pat *const inputs[3] = {&v->in0, &v->in1, &v->in2};
     struct val_chain c;
-    val_chain_init(&c, mem, &v->chain, &v->out, &v->in0, &v->in1, &v->in2, &v->in0);
+    val_chain_init(&c, mem, &v->chain, &v->out, inputs, &v->in0);
     c.writes = false; // out is the reduction's
     c.pred_base = v->pred_base;
     c.pred_row = v->pred_row;

@@ -101,6 +101,7 @@ static bool run(const struct window *w, struct val_chain *chain, struct val_faul
 
 void val_vdw(const struct val_mem *mem, const struct isa_insn *in) {
     const struct isa_VDW *v = &in->u.VDW;
+    const struct isa_pat *const inputs[3] = {NULL, &v->in1, &v->in2};
     struct val_chain chain;
     struct window w = {.image = &v->in0,
                        .out = &v->out,
@@ -114,13 +115,14 @@ void val_vdw(const struct val_mem *mem, const struct isa_insn *in) {
                        .pad_top = v->pad_top,
                        .pad_left = v->pad_left};
     window_init(&w, mem);
-    val_chain_init(&chain, mem, &v->chain, &v->out, NULL, &v->in1, &v->in2, &v->out);
+    val_chain_init(&chain, mem, &v->chain, &v->out, inputs, &v->out);
     chain.integer = false;
     run(&w, &chain, NULL);
 }
 
 bool val_vpool(const struct val_mem *mem, const struct isa_insn *in, struct val_fault *fault) {
     const struct isa_VPOOL *v = &in->u.VPOOL;
+    const struct isa_pat *const inputs[3] = {NULL, &v->in1, &v->in2};
     struct val_chain chain;
     struct window w = {.image = &v->in0,
                        .out = &v->out,
@@ -134,7 +136,7 @@ bool val_vpool(const struct val_mem *mem, const struct isa_insn *in, struct val_
                        .pad_top = v->pad_top,
                        .pad_left = v->pad_left};
     window_init(&w, mem);
-    val_chain_init(&chain, mem, &v->chain, &v->out, NULL, &v->in1, &v->in2, &v->out);
+    val_chain_init(&chain, mem, &v->chain, &v->out, inputs, &v->out);
     chain.integer = false;
     return run(&w, &chain, fault);
 }

@@ -163,7 +163,7 @@ static uint64_t run(struct machine *m, const struct isa_insn *in) {
     return first;
 }
 
-static struct isa_pat pat(int space, int dtype, int64_t base, int64_t n0, int64_t n1, int64_t n2) {
+static struct isa_pat pat(int space, int dtype, int base, int64_t n0, int64_t n1, int64_t n2) {
     struct isa_pat p = {.space = space,
                         .dtype = dtype,
                         .base = base,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- elements of patterns
+// ---- elements of patterns ----
 struct index {
     int64_t i[ISA_DIMS];
 };
@@ -53,7 +53,7 @@ static bool is_float(const struct isa_pat *p) {
     return isa_dtype_is_float((int)p->dtype);
 }
 
-// ---- matrix engine
+// ---- matrix engine ----
 static void product(struct naive_mem *m, const struct isa_pat *a, const struct isa_pat *b,
                     const struct isa_pat *d, bool init, int64_t za, int64_t zb,
                     const struct isa_MMCONV *c) {
@@ -84,7 +84,7 @@ static void product(struct naive_mem *m, const struct isa_pat *a, const struct i
     } while (next(&x, d->size));
 }
 
-// ---- vector engine
+// ---- vector engine ----
 struct chain_run {
     struct naive_mem *m;
     const struct isa_chain *chain;
@@ -231,7 +231,7 @@ static bool window(struct naive_mem *m, const struct isa_VPOOL *v, const struct 
     return true;
 }
 
-// ---- DMA
+// ---- DMA ----
 static void copy_element(struct naive_mem *m, const struct isa_pat *s, struct index si,
                          const struct isa_pat *d, struct index di) {
     if (s->dtype == d->dtype && isa_dtype_bits((int)s->dtype) >= 8) {
@@ -336,7 +336,7 @@ bool naive_exec(struct naive_mem *m, const struct isa_insn *in) {
     return true;
 }
 
-// ---- memories and random instructions
+// ---- memories and random instructions ----
 static uint8_t *translate(void *ctx, uint64_t addr, uint64_t bytes, bool write) {
     struct naive_mem *m = ctx;
     (void)write;

@@ -46,7 +46,7 @@ static void random_chain(struct naive_rng *r, struct isa_chain *c, bool integer,
     }
 }
 
-enum { PART = NAIVE_SPM / 4 };
+static const int64_t PART = NAIVE_SPM / 4;
 
 static void random_size(struct naive_rng *r, int64_t *size) {
     for (int d = 0; d < ISA_DIMS; d++)
