@@ -3,6 +3,7 @@
 // Single cases in which a pass must do something, or must not.
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "isa/numeric.h"
@@ -280,4 +281,18 @@ Test(cases, what_is_added_to_a_reduction_lies_as_its_result) {
         if (n->op == GRAPH_REDUCE)
             for (int k = 0; k < n->nin; k++)
                 cr_expect_not(n->inputs[k]->has_order);
+}
+
+// Every row of passes.def has an example with its expected result.
+Test(cases, every_pass_has_a_golden_file) {
+    for (int id = 0; id < PASS_COUNT; id++) {
+        char path[512];
+        struct span bytes;
+        (void)snprintf(path, sizeof path, "%s/tests/golden/passes/%s.npt", NPU_SOURCE_DIR,
+                       passes[id].name);
+        npu_status st = file_map(path, &bytes);
+        cr_expect_null(st, "%s", npu_status_message(st));
+        if (!st) file_unmap(bytes);
+        npu_status_free(st);
+    }
 }
