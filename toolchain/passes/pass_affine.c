@@ -123,6 +123,13 @@ static int64_t channel_at(const struct graph_node *n, int64_t i) {
     return n->op == GRAPH_CONV ? i / inner : i / (inner / w->dims[1]) % w->dims[1];
 }
 
+// `with` takes the place of the last map's result.
+static void drop_maps(struct graph *g, const struct fold *f, struct graph_value *with) {
+    graph_replace_uses(g, f->map[f->n - 1]->outputs[0], with);
+    for (int i = f->n - 1; i >= 0; i--)
+        graph_remove_node(g, f->map[i]);
+}
+
 static npu_status rewrite(struct pass_context *c, const struct fold *f) {
     struct graph *g = c->g;
     const struct graph_value *w = f->op->inputs[1];
@@ -136,6 +143,15 @@ static npu_status rewrite(struct pass_context *c, const struct fold *f) {
     f->op->inputs[1] = graph_add_const(g, arena_printf(g->arena, "%s.scaled", w->name), ISA_F32,
                                        w->rank, w->dims, data);
     struct graph_node *last = f->map[f->n - 1];
+    bool shifted = false;
+    for (int64_t i = 0; i < f->channels; i++)
+        shifted |= shift[i] != 0;
+    if (!shifted) {
+        for (int i = 0; i < f->n; i++)
+            graph_add_origins(g, f->op, f->map[i]);
+        drop_maps(g, f, f->op->outputs[0]);
+        return NULL;
+    }
     int rank = f->op->outputs[0]->rank - f->channel_dim;
     for (int d = 0; d < rank; d++)
         dims[d] = d ? 1 : f->channels;
@@ -147,9 +163,7 @@ static npu_status rewrite(struct pass_context *c, const struct fold *f) {
     NPU_TRY(graph_add_map(g, last->name, 2, in, &add, ISA_F32, last, &fresh));
     for (int i = 0; i < f->n; i++)
         graph_add_origins(g, fresh->producer, f->map[i]);
-    graph_replace_uses(g, last->outputs[0], fresh);
-    for (int i = f->n - 1; i >= 0; i--)
-        graph_remove_node(g, f->map[i]);
+    drop_maps(g, f, fresh);
     return NULL;
 }
 

@@ -21,6 +21,16 @@ static bool joinable_value(const struct graph_node *first) {
     return (op >= ISA_VOP_EQ && op <= ISA_VOP_GE) || op == ISA_VOP_NOT;
 }
 
+// Work of n comes after that of `first`.
+static void put_origins_before(struct graph *g, struct graph_node *n,
+                               const struct graph_node *first) {
+    struct graph_node own = *n;
+    n->origins = NULL;
+    n->norigin = 0;
+    graph_add_origins(g, n, first);
+    graph_add_origins(g, n, &own);
+}
+
 // Tries to take the producer of operand k into n.
 static bool take(struct pass_context *c, struct graph_node *n, int k) {
     struct graph_value *v = n->inputs[k];
@@ -35,7 +45,7 @@ static bool take(struct pass_context *c, struct graph_node *n, int k) {
         return false;
     chain_store(c->g, n, &joint);
     graph_set_int(c->g, n, GRAPH_ATTR_DTYPE, (int64_t)n->outputs[0]->dtype);
-    graph_add_origins(c->g, n, first);
+    put_origins_before(c->g, n, first);
     graph_remove_node(c->g, first);
     c->log->fused++;
     return true;
