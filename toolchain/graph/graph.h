@@ -198,8 +198,8 @@ struct str;
 void graph_print(const struct graph *g, struct str *out);
 void graph_print_node(const struct graph_node *n, struct str *out);
 void graph_print_type(const struct graph_value *v, struct str *out); // "f32[1,3,32,32]"
-// Writes PATH and, when there are large constants in memory only, PATH.bin next to it, which it
-// refers to.
+// Writes PATH so that it can be read back: large constants that are not in a file of PATH's folder
+// or below go to PATH.bin, which it refers to.
 npu_status graph_save(const struct graph *g, const char *path);
 
 // Runs a node by the reference kernels. in/out: row-major buffers of the values' own dtypes.

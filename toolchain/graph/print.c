@@ -117,7 +117,18 @@ struct sink {
     struct file_out *bin;
     const char *bin_name;
     int64_t offset;
+    const char *path; // of the text, which is to be read back; NULL when nobody knows
 };
+
+// The constant's file as the text names it: relative to the text's folder, NULL when it is not in
+// there. Without a folder the path as it is.
+static const char *named_file(const struct sink *to, const char *source) {
+    if (!source || !to->path) return source;
+    const char *slash = strrchr(to->path, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - to->path) : 0;
+    if (strncmp(source, to->path, folder) != 0 || source[folder] == '/') return NULL;
+    return strstr(source + folder, "..") ? NULL : source + folder;
+}
 
 static npu_status put_constant(struct str *out, const struct graph_value *v, struct sink *to) {
     str_puts(out, "const ");
@@ -125,7 +136,7 @@ static npu_status put_constant(struct str *out, const struct graph_value *v, str
     str_puts(out, " : ");
     graph_print_type(v, out);
     int64_t bytes = graph_value_bytes(v);
-    const char *file = v->source;
+    const char *file = named_file(to, v->source);
     int64_t offset = v->source_offset;
     if (graph_value_elems(v) <= INLINE_ELEMS) {
         put_elements(out, v);
@@ -292,10 +303,11 @@ void graph_print(const struct graph *g, struct str *out) {
     npu_status_free(print(g, out, &nowhere)); // out of memory: the caller sees out->failed
 }
 
-static bool needs_bin(const struct graph *g) {
+static bool needs_bin(const struct graph *g, const struct sink *to) {
     for (int k = 0; k < g->nvalue; k++) {
         const struct graph_value *v = g->values[k];
-        if (v && v->data && !v->source && graph_value_elems(v) > INLINE_ELEMS) return true;
+        if (v && v->data && !named_file(to, v->source) && graph_value_elems(v) > INLINE_ELEMS)
+            return true;
     }
     return false;
 }
@@ -304,9 +316,10 @@ npu_status graph_save(const struct graph *g, const char *path) {
     struct str text = {0}, bin_path = {0};
     const char *slash = strrchr(path, '/');
     str_printf(&bin_path, "%s.bin", path);
-    struct sink to = {.bin_name = str_text(&bin_path) + (slash ? slash + 1 - path : 0)};
+    struct sink to = {.bin_name = str_text(&bin_path) + (slash ? slash + 1 - path : 0),
+                      .path = path};
     npu_status failed = str_status(&bin_path);
-    if (!failed && needs_bin(g)) failed = file_out_open(str_text(&bin_path), &to.bin);
+    if (!failed && needs_bin(g, &to)) failed = file_out_open(str_text(&bin_path), &to.bin);
     if (!failed) failed = print(g, &text, &to);
     if (failed)
         file_out_abort(to.bin);

@@ -67,6 +67,10 @@ static npu_status render(const struct npuc_result *r, enum npuc_emit kind, const
 npu_status npuc_emit(const struct npuc_options *o, struct npuc_result *r) {
     for (int k = 0; k < NPUC_EMITS; k++) {
         if (!o->emit[k]) continue;
+        if (k == NPUC_EMIT_GRAPH && o->emit_file[k] && r->graph) { // whole, to be read back
+            NPU_TRY(graph_save(r->graph, o->emit_file[k]));
+            continue;
+        }
         struct str out = {0};
         npu_status st = render(r, (enum npuc_emit)k, o->emit_file[k], &out);
         if (!st && o->emit_file[k])

@@ -193,9 +193,8 @@ bool text_read_constant(struct text_state *s, struct graph_value *v) {
     const char *word = text_word(s);
     if (word && !strcmp(word, ".incbin")) return read_incbin(s, v);
     if (word && !strcmp(word, "crc"))
-        return text_fault(
-            s, at,
-            "this text was printed without the data of this constant; print the graph "
-            "to a file (graph_save), or write { elements } or .incbin");
+        return text_fault(s, at,
+                          "this text was printed without the data of this constant; npuc --emit "
+                          "graph=FILE writes it whole; { elements } or .incbin are accepted");
     return text_fault(s, at, "expected { elements } or .incbin \"FILE\", OFFSET, BYTES, CRC32");
 }

@@ -362,6 +362,39 @@ Test(text_files, saved_graphs_come_back) {
     arena_free(a);
 }
 
+// A large constant of a file in the text's folder is referred to; one of another file is copied.
+Test(text_files, saved_graphs_refer_to_files_beside_them) {
+    struct arena *a = arena_new();
+    struct graph *g = graph_new(a, "saved"), *back = NULL;
+    static uint8_t bytes[300];
+    for (int k = 0; k < 300; k++)
+        bytes[k] = (uint8_t)(k * 7);
+    put("w.bin", bytes, sizeof bytes);
+    int64_t dims[] = {100};
+    struct graph_value *v[3];
+    for (int k = 0; k < 3; k++) {
+        v[k] = graph_add_const(g, "c", ISA_U8, 1, dims, bytes + 100 * k);
+        v[k]->source_offset = 100 * k;
+        graph_add_output(g, v[k]);
+    }
+    v[0]->source = arena_printf(a, "%s/w.bin", folder);
+    v[1]->source = "elsewhere/w.bin";
+    v[2]->source = arena_printf(a, "%s/../w.bin", folder);
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/g.npt", folder);
+    cr_assert_null(graph_save(g, path));
+    struct span text;
+    cr_assert_null(file_map_in(a, path, &text));
+    npu_status st = text_graph_parse(a, text, path, &back);
+    cr_assert_null(st, "%s", npu_status_message(st));
+    cr_expect_str_eq(back->outputs[0]->source, "w.bin");
+    cr_expect_str_eq(back->outputs[1]->source, "g.npt.bin");
+    cr_expect_str_eq(back->outputs[2]->source, "g.npt.bin");
+    for (int k = 0; k < 3; k++)
+        cr_expect_arr_eq(back->outputs[k]->data, bytes + 100 * k, 100);
+    arena_free(a);
+}
+
 Test(text_files, faults_of_files) {
     put("w.bin", "abcdefghijkl", 12);
     file_refused(".incbin \"w.bin\", 4, 8, 0", "g.npt:2:44: \"w.bin\" has changed: its bytes have "
