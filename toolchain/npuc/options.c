@@ -4,6 +4,7 @@
 #include "toolchain/npuc/options.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,7 +178,8 @@ npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npu
     pass_options_init(&o->pass);
     o->pass.dump_to = stdout;
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &p);
+    if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
+        return npu_fail(NO_MEMORY, "out of memory");
     return p.failed ? p.failed : check(o);
 }
 

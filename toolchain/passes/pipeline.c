@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/str.h"
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
@@ -40,23 +39,6 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void print_stats(const struct pass_log *log, FILE *to) {
-    fprintf(to, "%-14s %8s %8s %14s %14s %9s\n", "pass", "nodes", "after", "bytes", "after", "ms");
-    for (int i = 0; i < PASS_COUNT; i++) {
-        const struct pass_stat *s = &log->stat[i];
-        if (!s->ran) continue;
-        fprintf(to, "%-14s %8d %8d %14lld %14lld %9.3f\n", passes[i].name, s->nodes_before,
-                s->nodes_after, (long long)s->bytes_before, (long long)s->bytes_after, s->ms);
-    }
-}
-
-static void dump(const struct graph *g, const struct pass_desc *d, FILE *to) {
-    struct str text = {0};
-    graph_print(g, &text);
-    fprintf(to, "# after %s\n%s\n", d->name, str_text(&text));
-    str_free(&text);
-}
-
 static npu_status run_one(struct pass_context *c, int id) {
     const struct pass_desc *d = &passes[id];
     struct pass_stat *s = &c->log->stat[id];
@@ -79,11 +61,11 @@ npu_status passes_run(struct graph *g, const struct pass_options *options, struc
         if (passes[i].level <= options->level && !options->skip[i]) {
             st = run_one(&c, i);
             arena_reset(scratch);
-            if (!st && options->dump[i]) dump(g, &passes[i], options->dump_to);
+            if (!st && options->dump[i]) pass_print_graph(g, &passes[i], options->dump_to);
         }
         if (options->stop_after == i) break;
     }
     arena_free(scratch);
-    if (!st && options->stats) print_stats(log, options->dump_to);
+    if (!st && options->stats) pass_print_stats(log, options->dump_to);
     return st;
 }
