@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   onnx_conformance DATA_FOLDER [REQUIRED.txt]     every test_* of the folder
+//   onnx_conformance DATA_FOLDER [REQUIRED.txt]     every test_* of its folders
 //   onnx_conformance DATA_FOLDER -- NAME...         these, with messages
 //
-// A case is model.onnx and test_data_set_N/{input,output}_K.pb. It is imported with the shapes of
-// its inputs, run by graph_eval() and compared. Inputs that must be known at compile time (shapes,
-// axes, weights) are bound to their values when the import says so, as few as possible. Each case
-// passes, is unsupported, or fails; the program fails when a case fails or one that REQUIRED.txt
-// lists does not pass. A line "!NAME reason" there takes a case out.
+// DATA_FOLDER holds node/, pytorch-converted/, pytorch-operator/ and simple/; names are as
+// node/test_add. A case is model.onnx and test_data_set_N/{input,output}_K.pb. It is imported with
+// the shapes of its inputs, run by graph_eval() and compared. Inputs that must be known at compile
+// time (shapes, axes, weights) are bound to their values when the import says so, as few as
+// possible. Each case passes, is unsupported, or fails; the program fails when a case fails or one
+// that REQUIRED.txt lists does not pass. A line "!NAME reason" there takes a case out.
 
 #define _XOPEN_SOURCE 700
 
@@ -155,6 +156,16 @@ static enum outcome run(struct arena *a, const struct graph *g, const struct ten
     return PASS;
 }
 
+// Tensors without names are meant by position.
+static npu_status name_by_position(struct arena *a, const char *model, struct tensors *in) {
+    struct graph *g;
+    if (!in->count || *in->names[0]) return NULL;
+    NPU_TRY(onnx_import(model, NULL, a, &g));
+    for (int k = 0; k < in->count && k < g->ninput; k++)
+        in->names[k] = g->inputs[k]->name;
+    return NULL;
+}
+
 // One data set.
 static enum outcome run_set(struct arena *a, const char *model, const char *folder,
                             struct str *why) {
@@ -171,6 +182,7 @@ static enum outcome run_set(struct arena *a, const char *model, const char *fold
             npu_status_free(refused);
         }
     }
+    if (!failed) failed = name_by_position(a, model, &in);
     for (int attempt = 0; !failed && !g && attempt < 4; attempt++) {
         npu_status refused = import(a, model, &in, attempt, &g);
         if (refused && attempt < 3 && npu_status_code(refused) == NPU_UNSUPPORTED)
@@ -210,15 +222,23 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void run_all(struct harness *h, struct arena *a) {
+static void run_folder(struct harness *h, struct arena *a, const char *folder) {
     VEC(const char *) names = {0};
-    DIR *d = opendir(h->root);
+    DIR *d = opendir(arena_printf(a, "%s/%s", h->root, folder));
     for (struct dirent *e; d && (e = readdir(d));)
-        if (!strncmp(e->d_name, "test_", 5)) VEC_PUSH(a, &names, arena_strdup(a, e->d_name));
+        if (!strncmp(e->d_name, "test_", 5))
+            VEC_PUSH(a, &names, arena_printf(a, "%s/%s", folder, e->d_name));
     if (d) closedir(d);
     if (names.len) qsort(names.ptr, names.len, sizeof *names.ptr, by_name);
     for (size_t k = 0; k < names.len; k++)
         if (!map_get(&h->excluded, names.ptr[k])) run_case(h, names.ptr[k]);
+}
+
+static void run_all(struct harness *h, struct arena *a) {
+    static const char *const folders[] = {"node", "pytorch-converted", "pytorch-operator",
+                                          "simple"};
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++)
+        run_folder(h, a, folders[k]);
 }
 
 static void read_excluded(struct harness *h, const char *path) {

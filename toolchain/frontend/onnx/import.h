@@ -18,7 +18,7 @@
 #include "toolchain/frontend/onnx/onnx.h"
 #include "toolchain/frontend/onnx/reader.h"
 
-enum { ONNX_OPSET_MIN = 7, ONNX_OPSET_MAX = 23 };
+enum { ONNX_OPSET_MIN = 1, ONNX_OPSET_MAX = 23 };
 
 struct importer {
     struct reader *r;

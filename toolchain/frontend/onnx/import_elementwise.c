@@ -176,6 +176,61 @@ npu_status import_tan(struct onnx_node *n) {
                     (struct graph_value *[]){n->in[0], cosine});
 }
 
+// atan by Cephes' reduction: t = min(|x|, 1/|x|), then u = (t - 1) / (t + 1) above tan(pi/8).
+static npu_status arc_tangent(struct onnx_node *n, struct graph_value *x,
+                              struct graph_value **out) {
+    static const double edge = 0.41421356237309503, quarter = 0.78539816339744831,
+                        half = 1.5707963267948966;
+    static const double poly[4] = {8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
+                                   -3.33329491539e-1};
+    struct graph_value *t, *u, *p;
+    NPU_TRY(onnx_map(n, ISA_F32, "abs =tmp; rdiv 1; min tmp", NULL, 1, &x, &t));
+    NPU_TRY(onnx_map(n, ISA_F32,
+                     "add 1 =tmp; mov in0; sub 1; div tmp =tmp; mov in0; gt $0; sel tmp in0", &edge,
+                     1, &t, &u));
+    NPU_TRY(onnx_map(n, ISA_F32, "mul acc =tmp; mul $0; add $1; mul tmp; add $2; mul tmp; add $3",
+                     poly, 1, &u, &p));
+    NPU_TRY(onnx_map(n, ISA_F32, "mul in1; mul in1; mul in1; add in1", NULL, 2,
+                     (struct graph_value *[]){p, u}, &p));
+    NPU_TRY(onnx_map(n, ISA_F32, "gt $0; mul $1; add in1", (double[]){edge, quarter}, 2,
+                     (struct graph_value *[]){t, p}, &p));
+    NPU_TRY(onnx_map(n, ISA_F32, "mov in1; rsub $0 =tmp; mov in0; abs; gt 1; sel tmp in1", &half, 2,
+                     (struct graph_value *[]){x, p}, &p));
+    return onnx_map(n, x->dtype, "mov in1; neg =tmp; mov in0; lt 0; sel tmp in1", NULL, 2,
+                    (struct graph_value *[]){x, p}, out);
+}
+
+npu_status import_atan(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    struct graph_value *y;
+    NPU_TRY(arc_tangent(n, n->in[0], &y));
+    return onnx_bind(n, 0, y);
+}
+
+// x / sqrt(1 - x^2), 1 - x^2 as (1 - x)(1 + x).
+static npu_status arc_sine(struct onnx_node *n, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *t;
+    NPU_TRY(onnx_map(n, ISA_F32, "add 1 =tmp; mov in0; rsub 1; mul tmp; rsqrt; mul in0", NULL, 1,
+                     &x, &t));
+    return arc_tangent(n, t, out);
+}
+
+npu_status import_asin(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    struct graph_value *y;
+    NPU_TRY(arc_sine(n, n->in[0], &y));
+    NPU_TRY(onnx_cast(n, y, n->in[0]->dtype, &y));
+    return onnx_bind(n, 0, y);
+}
+
+npu_status import_acos(struct onnx_node *n) {
+    NPU_TRY(onnx_need(n, 1, 1));
+    double half = 1.5707963267948966;
+    struct graph_value *y;
+    NPU_TRY(arc_sine(n, n->in[0], &y));
+    return bind_map(n, n->in[0]->dtype, "rsub $0", &half, 1, &y);
+}
+
 // log(|x| + sqrt(x^2 + 1)) with the sign of x.
 npu_status import_asinh(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));

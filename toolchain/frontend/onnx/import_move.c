@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that move data: reshapes, slices, joins, pads, resizes.
+// Ops that move data: reshapes, slices, joins, pads.
 
-#include <math.h>
 #include <string.h>
 
 #include "isa/numeric.h"
@@ -409,99 +408,4 @@ npu_status import_space_to_depth(struct onnx_node *n) {
     int64_t c = x->dims[1], h = x->dims[2] / b, w = x->dims[3] / b;
     return block_op(n, (int64_t[]){x->dims[0], c, h, b, w, b}, (int64_t[]){0, 3, 5, 1, 2, 4},
                     (int64_t[]){x->dims[0], c * b * b, h, w});
-}
-
-// ---- resize ----------------------------------------------------------------------------------
-
-struct resize {
-    float scales[GRAPH_MAX_RANK];
-    int64_t sizes[GRAPH_MAX_RANK];
-    bool by_sizes;
-};
-
-// Upsample: scales as attribute or input 1. Resize: scales are input 2, sizes input 3, for all
-// dimensions or for `axes`.
-static npu_status read_resize(struct onnx_node *n, struct resize *r) {
-    const struct graph_value *x = n->in[0];
-    int64_t axes[GRAPH_MAX_RANK], sizes[GRAPH_MAX_RANK];
-    float scales[GRAPH_MAX_RANK];
-    int count = 0, naxes = onnx_ints_into(n, "axes", axes, GRAPH_MAX_RANK);
-    bool upsample = !strcmp(n->op, "Upsample");
-    int scale_input = upsample ? 1 : 2;
-    if (naxes < 0)
-        for (naxes = 0; naxes < x->rank; naxes++)
-            axes[naxes] = naxes;
-    if (upsample && n->opset < 9) {
-        const Onnx__AttributeProto *a = onnx_attr(n, "scales");
-        if (!a || a->n_floats != (size_t)x->rank)
-            return npu_fail(BAD_INPUT, "attribute scales needs %d items", x->rank);
-        memcpy(scales, a->floats, a->n_floats * sizeof *scales);
-        count = (int)a->n_floats;
-    } else if (onnx_given(n, scale_input)) {
-        NPU_TRY(onnx_const_floats(n, scale_input, scales, GRAPH_MAX_RANK, &count));
-    }
-    if (!count && onnx_given(n, 3)) {
-        NPU_TRY(onnx_const_ints(n, 3, sizes, GRAPH_MAX_RANK, &count));
-        r->by_sizes = true;
-    }
-    if (count != naxes) return npu_fail(BAD_INPUT, "%d scales or sizes, expected %d", count, naxes);
-    for (int d = 0; d < x->rank; d++) {
-        r->scales[d] = 1;
-        r->sizes[d] = x->dims[d];
-    }
-    for (int k = 0; k < naxes; k++) {
-        int d;
-        NPU_TRY(onnx_axis(n, axes[k], x->rank, &d));
-        if (r->by_sizes) {
-            r->sizes[d] = sizes[k];
-        } else {
-            double size = floor((double)x->dims[d] * (double)scales[k]);
-            if (!(scales[k] > 0) || size > 1 << 30)
-                return npu_fail(BAD_INPUT, "scale %g of dimension %d", (double)scales[k], d);
-            r->scales[d] = scales[k];
-            r->sizes[d] = (int64_t)size;
-        }
-    }
-    return NULL;
-}
-
-static npu_status resize_words(struct onnx_node *n, struct graph_node *node) {
-    struct graph *g = n->m->g;
-    const char *mode = onnx_string(n, "mode", "nearest");
-    const char *coord = onnx_string(n, "coordinate_transformation_mode", "half_pixel");
-    const char *nearest = onnx_string(n, "nearest_mode", "round_prefer_floor");
-    if (!strcmp(n->op, "Upsample")) {
-        coord = "asymmetric";
-        nearest = "floor";
-    }
-    if (onnx_int(n, "antialias", 0)) return npu_fail(UNSUPPORTED, "antialias 1, expected 0");
-    if (!strcmp(mode, "cubic"))
-        return npu_fail(UNSUPPORTED, "mode cubic, expected nearest or linear");
-    if (!strcmp(coord, "tf_crop_and_resize") || !strcmp(coord, "tf_half_pixel_for_nn") ||
-        !strcmp(coord, "half_pixel_symmetric"))
-        return npu_fail(UNSUPPORTED, "coordinate_transformation_mode %s", coord);
-    graph_set_word(g, node, GRAPH_ATTR_MODE, mode);
-    graph_set_word(g, node, GRAPH_ATTR_COORD, coord);
-    graph_set_word(g, node, GRAPH_ATTR_NEAREST, nearest);
-    return NULL;
-}
-
-npu_status import_resize(struct onnx_node *n) {
-    NPU_TRY(onnx_need(n, 1, 4));
-    struct graph_value *x = n->in[0], *y;
-    struct resize r = {.by_sizes = false};
-    NPU_TRY(read_resize(n, &r));
-    const char *policy = onnx_string(n, "keep_aspect_ratio_policy", "stretch");
-    if (strcmp(policy, "stretch") != 0)
-        return npu_fail(UNSUPPORTED, "keep_aspect_ratio_policy '%s', expected stretch", policy);
-    if (x->rank < 2)
-        return npu_fail(UNSUPPORTED, "'%s' has rank %d, expected 2 or more", x->name, x->rank);
-    struct graph_node *node = onnx_core(n, GRAPH_RESIZE, 1, &x);
-    NPU_TRY(resize_words(n, node));
-    graph_set_ints(n->m->g, node, GRAPH_ATTR_SHAPE, x->rank, r.sizes);
-    if (!r.by_sizes)
-        graph_set_floats(n->m->g, node, GRAPH_ATTR_SCALES, 2,
-                         (double[]){(double)r.scales[x->rank - 2], (double)r.scales[x->rank - 1]});
-    NPU_TRY(onnx_emit(n, node, &y));
-    return onnx_bind(n, 0, y);
 }

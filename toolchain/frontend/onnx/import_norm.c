@@ -17,6 +17,7 @@ npu_status import_batchnorm(struct onnx_node *n) {
     for (int k = 1; k < n->nout; k++)
         if (onnx_used(n, k))
             return npu_fail(UNSUPPORTED, "output %d ('%s') of training", k, n->p->output[k]);
+    if (!onnx_int(n, "spatial", 1)) return npu_fail(UNSUPPORTED, "spatial 0, expected 1");
     if (onnx_int(n, "training_mode", 0))
         return npu_fail(UNSUPPORTED, "training_mode 1, expected 0");
     struct graph_value *y;

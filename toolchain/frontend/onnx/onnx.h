@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ONNX models as graphs. Opsets 7 to 23 of the default domain, local functions inlined, shape
+// ONNX models as graphs. Opsets 1 to 23 of the default domain, local functions inlined, shape
 // arithmetic evaluated while importing, so that every value of the result has a static shape.
 #ifndef NPU_FRONTEND_ONNX_ONNX_H
 #define NPU_FRONTEND_ONNX_ONNX_H
