@@ -3,7 +3,7 @@
 // a strided view of DRAM over one iteration space.
 //
 //   order the dimensions by the output's storage, merge what is contiguous everywhere
-//   a plain copy whose runs are long on both sides: one DMA transfer from DRAM to DRAM
+//   a plain copy whose runs are long on both sides: one DMA transfer from place to place
 //   else choose a tile by hill climbing over the cost of the whole kernel
 //   for each tile: load the operands in their own storage order, one V.MAP through strides, store
 #include "toolchain/lower/internal.h"
@@ -41,7 +41,7 @@ static bool operand_whole(const struct lower *L, const struct lower_view *v, int
     int64_t elems = 1;
     for (int d = 0; d < rank; d++)
         if (v->stride[d]) elems *= size[d];
-    return elems * lower_dtype_bytes(v->dtype) <= lower_min(WHOLE_BYTES, L->hw->spm_bytes / 32);
+    return elems * lower_dtype_bytes(v->dtype) <= lower_min(WHOLE_BYTES, lower_spm(L, true) / 32);
 }
 
 // Streams of the result (0) and of operand k (k + 1). An operand whose contiguous dimension is not the result's is read across:
@@ -88,16 +88,16 @@ static bool identity(const struct isa_chain *chain) {
     return true;
 }
 
-// A copy from DRAM to DRAM by the DMA engines alone.
+// A copy by the DMA engines alone.
 static bool direct(struct lower *L, const struct lower_affine *a) {
-    if (!a->has[0] || a->has[1] || a->has[2] || !identity(a->chain)) return false;
+    if (!a->has[0] || a->has[1] || a->has[2] || !identity(a->chain) || (a->in[0].chip && a->out.chip)) return false;
     int last = a->rank - 1;
     int64_t run = a->size[last] * lower_dtype_bytes(a->out.dtype);
     bool contiguous = a->out.stride[last] == 1 && a->in[0].stride[last] == 1;
     if (a->size[last] > 1 && !(contiguous && run >= DIRECT_RUN_BYTES) && lower_elems(a->rank, a->size) > 16) return false;
     tile_step(L->p);
-    lower_copy(L, TILE_LOAD, a->rank, a->size, &a->in[0], &a->out);
-    L->kernel->estimate_cycles += lower_dma_cycles(L, &a->out, a->rank, a->size);
+    lower_copy(L, a->in[0].chip ? TILE_STORE : TILE_LOAD, a->rank, a->size, &a->in[0], &a->out);
+    L->kernel->estimate_cycles += lower_dma_cycles(L, a->out.chip ? &a->in[0] : &a->out, a->rank, a->size);
     return true;
 }
 
@@ -112,7 +112,7 @@ npu_status lower_affine_run(struct lower *L, const struct lower_affine *given) {
     int64_t bytes[4];
     streams_init(L, &a, t.tile, s);
     for (int i = 0; i < 4; i++) bytes[i] = lower_stream_bytes(&s[i]);
-    if (bytes[0] + bytes[1] + bytes[2] + bytes[3] > L->hw->spm_bytes) return lower_no_fit(L, 4, names, bytes);
+    if (bytes[0] + bytes[1] + bytes[2] + bytes[3] > lower_spm(L, true)) return lower_no_fit(L, 4, names, bytes);
     for (int i = 0; i < 4; i++) lower_stream_open(L, &s[i]);
     L->kernel->estimate_cycles += t.cycles;
 
@@ -127,7 +127,7 @@ npu_status lower_affine_run(struct lower *L, const struct lower_affine *given) {
             v[k] = lower_stream_fetch(L, &s[k + 1], at, size);
             use[k] = &v[k];
         }
-        struct lower_view o = lower_sink_tile(&s[0]);
+        struct lower_view o = lower_sink_tile(&s[0], at);
         lower_map(L, a.rank, size, a.chain, use, &o);
         lower_sink_store(L, &s[0], &o, at, size);
         more = lower_next(a.rank, a.size, t.tile, at);

@@ -155,7 +155,7 @@ static void tile(struct run *r, const struct place *at) {
     if (y1 <= y0 || x1 <= x0) return;
     int64_t ostart[LOWER_DIMS] = {at->n, at->g * c->og + at->o, y0, x0}, osize[LOWER_DIMS] = {1, at->ng * at->no, y1 - y0, x1 - x0};
     struct window in = {c->h, 0, c->w, 0};
-    struct lower_view x, w, v[3], out = lower_sink_tile(&r->s.out);
+    struct lower_view x, w, v[3], out = lower_sink_tile(&r->s.out, ostart);
     const struct lower_view *extra[3] = {NULL, NULL, NULL};
     tile_step(L->p);
     if (!r->t->chunked) {

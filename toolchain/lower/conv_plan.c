@@ -60,7 +60,7 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c, const 
         int64_t bytes = lower_dtype_bytes(v->dtype);
         for (int d = 0; d < CONV_RANK; d++)
             if (v->stride[d]) bytes *= o_full[d];
-        lower_stream_init(&s->extra[i], names[i], v, CONV_RANK, o_full, o_block, L->slots, bytes <= lower_min(16384, L->hw->spm_bytes / 16));
+        lower_stream_init(&s->extra[i], names[i], v, CONV_RANK, o_full, o_block, L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 

@@ -26,12 +26,14 @@ static void dram_rows(const struct lower_view *dram, int rank, const int64_t *si
 }
 
 double lower_dma_cycles(const struct lower *L, const struct lower_view *dram, int rank, const int64_t *size) {
+    if (dram->chip) return 0;
     int64_t rows, row_bytes;
     dram_rows(dram, rank, size, &rows, &row_bytes);
     return (double)isa_time_dma_lower_bound(L->hw, rows, row_bytes, true).issue_cycles;
 }
 
 double lower_dma_bytes(const struct lower *L, const struct lower_view *dram, int rank, const int64_t *size) {
+    if (dram->chip) return 0;
     int64_t rows, row_bytes, burst = L->hw->dma_burst_bytes;
     dram_rows(dram, rank, size, &rows, &row_bytes);
     return (double)(rows * lower_ceil(row_bytes, burst) * burst);
@@ -80,14 +82,15 @@ double lower_steps_cycles(const struct lower *L, double nstep, const struct lowe
 
 int64_t lower_spm(const struct lower *L, bool all) {
     int percent = L->opt.spm_percent ? L->opt.spm_percent : 50;
-    return all ? L->hw->spm_bytes : L->hw->spm_bytes * percent / 100;
+    int64_t left = L->hw->spm_bytes - L->resident_bytes;
+    return all ? left : left * percent / 100;
 }
 
 int64_t lower_psum_rows(const struct lower *L) { return hw_psum_bytes(L->hw) / hw_psum_row_bytes(L->hw); }
 
 npu_status lower_no_fit(const struct lower *L, int n, const char *const *names, const int64_t *bytes) {
     struct str text = {0};
-    int64_t sum = 0, have = L->hw->spm_bytes;
+    int64_t sum = 0, have = lower_spm(L, true);
     for (int i = 0; i < n; i++) {
         if (!bytes[i]) continue;
         str_printf(&text, "%s%s (%lld)", text.len ? ", " : "", names[i], (long long)bytes[i]);

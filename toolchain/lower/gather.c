@@ -40,7 +40,7 @@ npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
         loops[d] = d == g.axis || d >= first ? 1 : g.dims[d];
         one[d] = 1;
     }
-    int64_t chunk = lower_min(lower_min(INDEX_CHUNK, g.count), lower_max(1, L->hw->spm_bytes / 4 / lower_dtype_bytes(g.index.dtype)));
+    int64_t chunk = lower_min(lower_min(INDEX_CHUNK, g.count), lower_max(1, lower_spm(L, true) / 4 / lower_dtype_bytes(g.index.dtype)));
     int64_t parts = lower_max(1, lower_min(lower_max(L->hw->dma_engines - 1, 1), chunk * row * lower_dtype_bytes(g.x.dtype) / 16384));
     struct lower_stream index;
     lower_stream_init(&index, "index", &g.index, 1, &g.count, &chunk, L->slots, false);

@@ -151,7 +151,7 @@ static void tile(struct run *r, const int64_t *at) {
         v[i] = lower_stream_fetch(L, &r->s.extra[i], at, size);
         in[i] = &v[i];
     }
-    o = lower_sink_tile(&r->s.out);
+    o = lower_sink_tile(&r->s.out, at);
     lower_map(L, nb + 2, size, &mm->e.chain, in, &o);
     lower_sink_store(L, &r->s.out, &o, at, size);
 }

@@ -61,7 +61,7 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
         int64_t bytes = lower_dtype_bytes(v->dtype);
         for (int d = 0; d < nb + 2; d++)
             if (v->stride[d]) bytes *= full[d];
-        lower_stream_init(&s->extra[i], names[i], v, nb + 2, full, block, L->slots, bytes <= lower_min(16384, L->hw->spm_bytes / 16));
+        lower_stream_init(&s->extra[i], names[i], v, nb + 2, full, block, L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 

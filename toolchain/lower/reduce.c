@@ -63,7 +63,7 @@ static npu_status run(struct lower *L, struct reduction *r) {
     struct lower_found t = lower_climb_run(L, &climb);
     bool dims_fit = true;
     for (int d = kept; d < r->rank; d++) dims_fit = dims_fit && t.tile[d] <= 65536;
-    if (r->direct && r->red != ISA_RED_ARGMAX && (t.bytes > L->hw->spm_bytes || !dims_fit)) {
+    if (r->direct && r->red != ISA_RED_ARGMAX && (t.bytes > lower_spm(L, true) || !dims_fit)) {
         r->direct = false;
         return run(L, r);
     }
@@ -71,7 +71,7 @@ static npu_status run(struct lower *L, struct reduction *r) {
     streams_init(L, r, t.tile, &s);
     const char *names[5] = {"input", "accumulator", "result", "operand 1", "operand 2"};
     int64_t bytes[5] = {lower_stream_bytes(&s.x), s.acc_bytes, lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]), lower_stream_bytes(&s.extra[2])};
-    if (t.bytes > L->hw->spm_bytes || !dims_fit) return lower_no_fit(L, 5, names, bytes);
+    if (t.bytes > lower_spm(L, true) || !dims_fit) return lower_no_fit(L, 5, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += lower_elems(r->rank, r->size);
     lower_stream_open(L, &s.x);
@@ -82,7 +82,7 @@ static npu_status run(struct lower *L, struct reduction *r) {
     int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS];
     do {
         for (int d = 0; d < kept; d++) size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
-        struct lower_view out = lower_sink_tile(&s.out), v[3];
+        struct lower_view out = lower_sink_tile(&s.out, at), v[3];
         bool first = true;
         do {
             for (int d = kept; d < r->rank; d++) size[d] = lower_min(t.tile[d], r->size[d] - at[d]);

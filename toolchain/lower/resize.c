@@ -174,7 +174,7 @@ static npu_status run(struct lower *L, const struct resize *r) {
     streams_init(L, r, t.tile, &s);
     const char *names[3] = {"input", "result", "intermediate"};
     int64_t bytes[3] = {lower_stream_bytes(&s.x), lower_stream_bytes(&s.out), s.mid_bytes};
-    if (t.bytes > L->hw->spm_bytes) return lower_no_fit(L, 3, names, bytes);
+    if (t.bytes > lower_spm(L, true)) return lower_no_fit(L, 3, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += 2 * lower_elems(rank, r->size);
     lower_stream_open(L, &s.x);
@@ -191,7 +191,7 @@ static npu_status run(struct lower *L, const struct resize *r) {
             in[h + i] = r->axis[i].hi[at[h + i] + size[h + i] - 1] - start[h + i] + 1;
         }
         tile_step(L->p);
-        struct lower_view x = lower_stream_fetch(L, &s.x, start, in), out = lower_sink_tile(&s.out), columns = x;
+        struct lower_view x = lower_stream_fetch(L, &s.x, start, in), out = lower_sink_tile(&s.out, at), columns = x;
         if (!r->axis[1].copy) {
             columns = r->axis[0].copy ? out : mid;
             interpolate(L, &r->axis[1], w, rank, in, at[w], at[w] + size[w], start[w], &x, &columns);

@@ -64,7 +64,7 @@ static void streams_init(const struct lower *L, const struct rows *r, const int6
     static const char *const names[2] = {"scale", "bias"};
     for (int i = 0; i < 2; i++) {
         if (!r->has[i]) continue;
-        bool whole = r->length * lower_dtype_bytes(r->param[i].dtype) <= L->hw->spm_bytes / 16;
+        bool whole = r->length * lower_dtype_bytes(r->param[i].dtype) <= lower_spm(L, true) / 16;
         lower_stream_init(&s->param[i], names[i], &r->param[i], r->rank, r->size, tile, L->slots, whole);
     }
     int64_t strides[LOWER_DIMS];
@@ -210,7 +210,7 @@ static void rows_tile(struct run *u, int64_t *at) {
         for (int d = kept; d < r->rank; d++) size[d] = lower_min(u->tile[d], r->size[d] - at[d]);
         if (!first) tile_step(u->L->p);
         first = false;
-        struct lower_view out = lower_sink_tile(&u->s.out);
+        struct lower_view out = lower_sink_tile(&u->s.out, at);
         if (r->kind == SOFTMAX && u->wide.buf >= 0) {
             struct isa_chain div = chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_DIV, .a = ISA_SRC_IN1}});
             lower_map(u->L, r->rank, size, &div, (const struct lower_view *[]){&u->wide, &u->stat[1], NULL}, &out);
@@ -233,7 +233,7 @@ static npu_status run(struct lower *L, struct rows *r) {
     for (int d = kept; d < r->rank; d++) longest_fits = longest_fits && r->size[d] <= 65536;
     struct lower_climb climb = {.rank = r->rank, .size = r->size, .from = from, .price = price, .ctx = &pricing};
     struct lower_found t = lower_climb_run(L, &climb);
-    if (t.bytes > L->hw->spm_bytes || !longest_fits) {
+    if (t.bytes > lower_spm(L, true) || !longest_fits) {
         climb.from = NULL;
         t = lower_climb_run(L, &climb);
     }
@@ -241,7 +241,7 @@ static npu_status run(struct lower *L, struct rows *r) {
     const char *names[6] = {"input", "result", "scale", "bias", "statistics", "intermediate"};
     int64_t bytes[6] = {lower_stream_bytes(&u.s.x), lower_stream_bytes(&u.s.out), lower_stream_bytes(&u.s.param[0]), lower_stream_bytes(&u.s.param[1]),
                         2 * u.s.stat_bytes, u.s.wide_bytes};
-    if (t.bytes > L->hw->spm_bytes) return lower_no_fit(L, 6, names, bytes);
+    if (t.bytes > lower_spm(L, true)) return lower_no_fit(L, 6, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += 4 * lower_elems(r->rank, r->size);
     lower_stream_open(L, &u.s.x);

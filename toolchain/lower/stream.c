@@ -23,12 +23,17 @@ void lower_stream_init(struct lower_stream *s, const char *name, const struct lo
         fixed = fixed && s->block[d] == s->full[d];
     }
     if (fixed) s->slots = 1;
+    if (src->chip) {
+        memcpy(s->pack, src->stride, sizeof s->pack);
+        s->slots = 1;
+        return;
+    }
     s->bytes = lower_ceil(lower_pack(&s->src, rank, s->block, s->pack) * lower_dtype_bytes(s->dtype), 64) * 64;
 }
 
 void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim) {
     int64_t es = lower_dtype_bytes(s->dtype), word = lower_max(1, L->hw->spm_bank_bytes / es);
-    if (!s->present || s->block[dim] == 1 || s->pack[dim] <= word) return;
+    if (!s->present || s->src.chip || s->block[dim] == 1 || s->pack[dim] <= word) return;
     int order[LOWER_DIMS];
     int n = lower_by_stride(&s->src, s->rank, order);
     int64_t elems = 1;
@@ -43,7 +48,7 @@ void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim)
 int64_t lower_stream_bytes(const struct lower_stream *s) { return s->present ? s->bytes * s->slots : 0; }
 
 void lower_stream_open(struct lower *L, struct lower_stream *s) {
-    if (s->present) s->buf = tile_add_spm(L->p, s->name, s->bytes, s->slots);
+    if (s->present && !s->src.chip) s->buf = tile_add_spm(L->p, s->name, s->bytes, s->slots);
 }
 
 static void load(struct lower *L, const struct lower_stream *s, int slot, const int64_t *start, const int64_t *size) {
@@ -59,6 +64,7 @@ struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, co
         n[d] = s->src.stride[d] ? size[d] : 1;
         NPU_ASSERT(n[d] <= s->block[d] && at[d] + n[d] <= s->full[d]);
     }
+    if (s->src.chip) return lower_at(&s->src, s->rank, at);
     struct lower_view v = {.buf = s->buf, .dtype = s->dtype};
     memcpy(v.stride, s->pack, sizeof s->pack);
     if (s->whole) {
@@ -81,7 +87,8 @@ struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, co
     return v;
 }
 
-struct lower_view lower_sink_tile(struct lower_stream *s) {
+struct lower_view lower_sink_tile(struct lower_stream *s, const int64_t *start) {
+    if (s->src.chip) return lower_at(&s->src, s->rank, start);
     struct lower_view v = {.buf = s->buf, .slot = s->next, .dtype = s->dtype};
     memcpy(v.stride, s->pack, sizeof s->pack);
     s->next = (s->next + 1) % s->slots;
@@ -89,6 +96,7 @@ struct lower_view lower_sink_tile(struct lower_stream *s) {
 }
 
 void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lower_view *tile, const int64_t *start, const int64_t *size) {
+    if (s->src.chip) return;
     struct lower_view to = lower_at(&s->src, s->rank, start);
     lower_copy(L, TILE_STORE, s->rank, size, tile, &to);
 }

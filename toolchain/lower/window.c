@@ -30,7 +30,7 @@ static void streams_init(const struct lower *L, const struct window *m, const st
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     if (!m->pool) {
         int64_t taps = m->kh * m->kw, wf[2] = {taps, m->c * m->mult}, wb[2] = {taps, t->tc * m->mult};
-        bool whole = wf[0] * wf[1] * lower_dtype_bytes(m->weights.dtype) <= L->hw->spm_bytes / 16;
+        bool whole = wf[0] * wf[1] * lower_dtype_bytes(m->weights.dtype) <= lower_spm(L, true) / 16;
         lower_stream_init(&s->w, "weights", &m->weights, 2, wf, wb, L->slots, whole);
     }
     int64_t of[CONV_RANK] = {m->batch, m->c * m->mult, m->p, m->q}, ob[CONV_RANK] = {1, t->tc * m->mult, t->tp, t->tq};
@@ -42,7 +42,7 @@ static void streams_init(const struct lower *L, const struct window *m, const st
         int64_t bytes = lower_dtype_bytes(m->e.in[i].dtype);
         for (int d = 0; d < CONV_RANK; d++)
             if (m->e.in[i].stride[d]) bytes *= of[d];
-        lower_stream_init(&s->extra[i], names[i], &m->e.in[i], CONV_RANK, of, ob, L->slots, bytes <= lower_min(16384, L->hw->spm_bytes / 16));
+        lower_stream_init(&s->extra[i], names[i], &m->e.in[i], CONV_RANK, of, ob, L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 
@@ -162,7 +162,7 @@ static npu_status run(struct lower *L, const struct window *m) {
             v[i] = lower_stream_fetch(L, &s.extra[i], os, on);
             extra[i] = &v[i];
         }
-        struct lower_view out = lower_sink_tile(&s.out);
+        struct lower_view out = lower_sink_tile(&s.out, os);
         for (int64_t j = 0; j < m->mult; j++)
             emit(L, m, j, &x, (int64_t[]){nc, w1 - w0, h1 - h0}, &w, extra, &out, (int64_t[]){nc, nq, np}, h0 + m->pt - at[2] * m->sh,
                  w0 + m->pl - at[3] * m->sw);

@@ -26,7 +26,9 @@ static int lookahead(const struct tile_program *p, const struct tile_op *t) {
 
 static bool fit_together(const struct tile_program *p, int a, int b) {
     const struct tile_kernel *x = p->kernels[a], *y = p->kernels[b];
-    return x->spm_bytes + y->spm_bytes <= p->hw->spm_bytes;
+    int64_t resident =
+        x->resident_bytes > y->resident_bytes ? x->resident_bytes : y->resident_bytes;
+    return x->spm_bytes + y->spm_bytes + resident <= p->hw->spm_bytes;
 }
 
 static bool may_pass(const struct tile_program *p, const struct schedule_options *o,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of a tile program: DRAM buffers, then per kernel its facts, its buffers and its operations, one line each.
+// Text of a tile program: DRAM buffers, then per kernel its facts, its buffers and its operations,
+// one line each.
+#include "isa/insn_text.h"
 #include "runtime/base/str.h"
 #include "toolchain/tile/tile.h"
 
@@ -7,31 +9,39 @@ static const char *const kinds[] = {"on-chip", "input", "output", "weight", "scr
 static const char *const phases[] = {"load", "compute", "store"};
 
 static void print_buf(const struct tile_buf *b, struct str *out) {
-    str_printf(out, "buf %d %s %s '%s' %lld bytes", b->id, isa_space_name(b->space), kinds[b->kind], b->name, (long long)b->bytes);
+    str_printf(out, "buf %d %s %s '%s' %lld bytes", b->id, isa_space_name(b->space), kinds[b->kind],
+               b->name, (long long)b->bytes);
     if (b->slots > 1) str_printf(out, " x %d", b->slots);
     str_putc(out, '\n');
 }
 
-static void print_operand(const struct tile_op *t, int k, const struct isa_pat_desc *d, struct str *out) {
+static void print_operand(const struct tile_op *t, int k, const struct isa_pat_desc *d,
+                          struct str *out) {
     const struct isa_pat *p = isa_pat_get(&t->insn, k);
     if (t->operand[k].buf < 0) return;
-    str_printf(out, " %s=b%d.%d:%s+0x%llx[", d->name, t->operand[k].buf, t->operand[k].slot, isa_dtype_name((int)p->dtype), (unsigned long long)p->base);
+    str_printf(out, " %s=b%d.%d:%s+0x%llx[", d->name, t->operand[k].buf, t->operand[k].slot,
+               isa_dtype_name((int)p->dtype), (unsigned long long)p->base);
     int last = ISA_DIMS - 1;
-    while (last > 0 && p->size[last] == 1) last--;
-    for (int i = last; i >= 0; i--) str_printf(out, "%lld:%lld%s", (long long)p->size[i], (long long)p->stride[i], i ? "," : "]");
+    while (last > 0 && p->size[last] == 1)
+        last--;
+    for (int i = last; i >= 0; i--)
+        str_printf(out, "%lld:%lld%s", (long long)p->size[i], (long long)p->stride[i],
+                   i ? "," : "]");
 }
 
-static void print_fields(const struct tile_op *t, const struct isa_insn_desc *d, struct str *out) {
-    for (int i = 0; i < d->nfield; i++) {
-        const struct isa_field_desc *f = &d->field[i];
-        if (f->kind == ISA_KIND_RSV) continue;
-        int64_t v = *(const int64_t *)(const void *)((const char *)&t->insn + f->offset);
-        if (v != (f->kind == ISA_KIND_SIZE ? 1 : 0)) str_printf(out, " %s=%lld", f->name, (long long)v);
+// The instruction without the operands that stand in buffers: those follow by buffer.
+static void print_insn(const struct tile_op *t, struct str *out) {
+    struct isa_insn rest = t->insn;
+    char text[ISA_TEXT_BYTES];
+    for (int k = 0; k < t->npat; k++) {
+        if (t->operand[k].buf < 0) continue;
+        struct isa_pat *p = isa_pat_at(&rest, k);
+        *p = (struct isa_pat){.space = ISA_SPACE_NONE};
+        for (int d = 0; d < ISA_DIMS; d++)
+            p->size[d] = 1;
     }
-    if (d->chain_offset < 0) return;
-    const struct isa_chain *c = (const struct isa_chain *)(const void *)((const char *)&t->insn + d->chain_offset);
-    for (int i = 0; i < ISA_STAGES; i++)
-        if (c->st[i].op != ISA_VOP_NOP || c->st[i].save) str_printf(out, " %s", isa_vop_name((int)c->st[i].op));
+    (void)isa_print(&rest, NULL, text, sizeof text);
+    str_puts(out, text);
 }
 
 void tile_print(const struct tile_program *p, struct str *out) {
@@ -44,15 +54,20 @@ void tile_print(const struct tile_program *p, struct str *out) {
         if (t->kernel != kernel) {
             const struct tile_kernel *k = p->kernels[t->kernel];
             kernel = t->kernel;
-            str_printf(out, "kernel %d '%s' %s @%s: macs %lld, elements %lld, weights %lld, in %lld, out %lld bytes, spm %lld, psum %lld, about %.0f cycles\n",
-                       k->id, k->name, k->op, k->kernel, (long long)k->macs, (long long)k->vector_elems, (long long)k->weight_bytes,
-                       (long long)k->input_bytes, (long long)k->output_bytes, (long long)k->spm_bytes, (long long)k->psum_bytes, k->estimate_cycles);
+            str_printf(out,
+                       "kernel %d '%s' %s @%s: macs %lld, elements %lld, weights %lld, in %lld, "
+                       "out %lld bytes, spm %lld, psum %lld, about %.0f cycles\n",
+                       k->id, k->name, k->op, k->kernel, (long long)k->macs,
+                       (long long)k->vector_elems, (long long)k->weight_bytes,
+                       (long long)k->input_bytes, (long long)k->output_bytes,
+                       (long long)k->spm_bytes, (long long)k->psum_bytes, k->estimate_cycles);
             for (int b = 0; b < p->nbuf; b++)
                 if (p->bufs[b]->kernel == kernel) print_buf(p->bufs[b], out);
         }
-        str_printf(out, "  %d step %d %s %s", i, t->step, phases[t->phase], d->text);
-        print_fields(t, d, out);
-        for (int k = 0; k < t->npat; k++) print_operand(t, k, &d->pat[k], out);
+        str_printf(out, "  %d step %d %s ", i, t->step, phases[t->phase]);
+        print_insn(t, out);
+        for (int k = 0; k < t->npat; k++)
+            print_operand(t, k, &d->pat[k], out);
         str_putc(out, '\n');
     }
 }

@@ -72,6 +72,13 @@ int tile_add_spm(struct tile_program *p, const char *name, int64_t bytes, int sl
     return b->id;
 }
 
+int tile_add_resident(struct tile_program *p, const char *name, int64_t bytes,
+                      const struct graph_value *value) {
+    struct tile_buf *b = add_buf(p, name, ISA_SPM, bytes, 1);
+    b->value = value;
+    return b->id;
+}
+
 int tile_add_psum(struct tile_program *p, const char *name, int64_t bytes, int slots) {
     struct tile_buf *b = add_buf(p, name, ISA_PSUM, bytes, slots);
     b->kernel = current(p)->id;

@@ -10,6 +10,7 @@
 #include "runtime/base/str.h"
 #include "tests/support/tile_run.h"
 #include "toolchain/lower/lower.h"
+#include "toolchain/plan/plan.h"
 
 struct hw machine(int which) {
     struct hw hw;
@@ -151,6 +152,8 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
         int64_t psum = hw_psum_bytes(hw);
         cr_assert(p->kernels[i]->psum_bytes <= psum, "%s: %lld bytes of PSUM", what, (long long)p->kernels[i]->psum_bytes);
     }
+    st = plan_onchip(p);
+    cr_assert(!st, "%s (%s): %s", what, how, npu_status_message(st));
     st = tile_run(p, g, in, got);
     cr_assert(!st, "%s (%s): %s", what, how, npu_status_message(st));
     st = graph_eval(g, in, want, a);
