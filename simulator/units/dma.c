@@ -360,9 +360,11 @@ static bool refill(struct units_dma *x, struct units_runs *w, uint64_t most) {
     dram_cut_clear(&x->cut, x->m->dram);
     x->piece = 0;
     while (!w->over && x->cut.bytes < most) {
-        const uint64_t took = dram_cut_run(&x->cut, x->m->dram, w->address, w->left, w->fresh);
-        if (!took) break;
-        units_runs_took(w, took, burst);
+        const uint64_t room = most - x->cut.bytes;
+        const uint64_t bytes = room < w->left ? (room + burst - 1) / burst * burst : w->left;
+        const uint64_t took = dram_cut_run(&x->cut, x->m->dram, w->address, bytes, w->fresh);
+        if (took) units_runs_took(w, took, burst);
+        if (took < bytes) break;
     }
     return x->cut.count > 0;
 }
