@@ -73,7 +73,7 @@ struct arena *arena_new(void) {
     return a;
 }
 
-static _Noreturn void out_of_memory(struct arena *a) {
+_Noreturn void arena_out_of_memory(struct arena *a) {
     if (a->oom) longjmp(*a->oom, 1);
     end_program();
 }
@@ -84,7 +84,7 @@ void arena_set_oom(struct arena *a, jmp_buf *where) {
 
 static struct block *new_block(struct arena *a, size_t size) {
     struct block *b = size <= SIZE_MAX - sizeof *b ? base_alloc(sizeof *b + size) : NULL;
-    if (!b) out_of_memory(a);
+    if (!b) arena_out_of_memory(a);
     b->size = size;
     POISON(b->data, size);
     return b;
@@ -98,7 +98,7 @@ static void *take(struct block *b, size_t size, size_t padded) {
 }
 
 void *arena_alloc(struct arena *a, size_t size) {
-    if (size > SIZE_MAX / 2) out_of_memory(a);
+    if (size > SIZE_MAX / 2) arena_out_of_memory(a);
     size_t padded = (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES + GUARD_BYTES;
     if (padded == 0) padded = ALIGN_BYTES;
     struct block *b = a->blocks;
@@ -120,7 +120,7 @@ void *arena_alloc(struct arena *a, size_t size) {
 }
 
 void *arena_alloc_array(struct arena *a, size_t count, size_t size) {
-    if (size != 0 && count > SIZE_MAX / size) out_of_memory(a);
+    if (size != 0 && count > SIZE_MAX / size) arena_out_of_memory(a);
     return arena_alloc(a, count * size);
 }
 
@@ -145,7 +145,7 @@ char *arena_vprintf(struct arena *a, const char *format, va_list args) {
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    if (length < 0) return arena_strdup(a, format);
+    if (length < 0) arena_out_of_memory(a);
     char *text = arena_alloc(a, (size_t)length + 1);
     (void)vsnprintf(text, (size_t)length + 1, format, args);
     return text;

@@ -38,6 +38,9 @@ void arena_reset(struct arena *a);
 /// buffer is lent and must stay valid.
 void arena_set_oom(struct arena *a, jmp_buf *where);
 
+/// Ends as an allocation does that cannot be had: for whoever finds out of memory elsewhere.
+_Noreturn void arena_out_of_memory(struct arena *a);
+
 /// `size` zeroed bytes, 16-byte aligned. Never NULL, also for 0.
 void *arena_alloc(struct arena *a, size_t size) __attribute__((returns_nonnull));
 

@@ -140,12 +140,14 @@ npu_status file_out_open(const char *path, struct file_out **out) {
     *out = NULL;
     struct file_out *f = base_alloc(sizeof *f);
     if (!f) return npu_fail(NO_MEMORY, "%s: out of memory", path);
+    errno = 0;
     char *real = realpath(path, NULL); // NULL when the file does not exist yet
+    bool failed = !real && errno == ENOMEM;
     f->path = copy_with(path, "");
     f->target = copy_with(real ? real : path, "");
     f->scratch = copy_with(real ? real : path, ".XXXXXX");
     free(real);
-    if (!f->path || !f->target || !f->scratch) {
+    if (failed || !f->path || !f->target || !f->scratch) {
         free_out(f);
         return npu_fail(NO_MEMORY, "%s: out of memory", path);
     }

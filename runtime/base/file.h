@@ -31,7 +31,8 @@ NPU_MUST_USE npu_status file_map_in(struct arena *a, const char *path, struct sp
 struct file_out;
 
 /// Starts writing `path` into a temporary file next to it. What is no regular file (a terminal, a
-/// pipe, /dev/null) is written directly. End with file_out_commit or file_out_abort.
+/// pipe, /dev/null) is written directly. End with file_out_commit or file_out_abort; what leaves by
+/// longjmp or exit in between leaves the temporary file behind.
 NPU_MUST_USE npu_status file_out_open(const char *path, struct file_out **out);
 
 /// Appends bytes.

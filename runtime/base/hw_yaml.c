@@ -251,6 +251,7 @@ npu_status hw_load(const char *name_or_path, struct hw *out) {
     if (!strpbrk(name_or_path, "/.")) {
         // A bare word: a file of that name, or more likely a misspelt preset.
         npu_status st = file_map(name_or_path, &bytes);
+        if (npu_status_code(st) == NPU_NO_MEMORY) return st;
         if (st) {
             npu_status_free(st);
             const char *names[64];

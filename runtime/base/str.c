@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/arena.h"
 
 // Makes room for `more` bytes and the NUL.
 static bool reserve(struct str *s, size_t more) {
@@ -122,6 +123,16 @@ void str_json(struct str *s, const char *text) {
 
 const char *str_text(const struct str *s) {
     return s->data ? s->data : "";
+}
+
+char *str_move(struct str *s, struct arena *a) {
+    if (s->failed) {
+        str_free(s);
+        arena_out_of_memory(a);
+    }
+    char *text = arena_strndup(a, str_text(s), s->len);
+    str_free(s);
+    return text;
 }
 
 void str_clear(struct str *s) {

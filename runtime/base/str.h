@@ -18,6 +18,8 @@
 
 #include "runtime/base/status.h"
 
+struct arena;
+
 struct str {
     char *data; // NUL-terminated, or NULL when nothing was ever stored
     size_t len; // bytes, the NUL not counted
@@ -50,6 +52,10 @@ void str_json(struct str *s, const char *text);
 
 /// The text; "" when nothing was stored. Valid until the next append.
 const char *str_text(const struct str *s);
+
+/// Copy of the text in the arena; frees the buffer. An append that was dropped counts as the arena
+/// being out of memory.
+char *str_move(struct str *s, struct arena *a);
 
 /// Forgets the text, keeps the memory and clears `failed`.
 void str_clear(struct str *s);

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/arena.h"
 
 Test(str, appends) {
     struct str s = {0};
@@ -64,4 +65,32 @@ Test(str, running_out_of_memory_is_remembered) {
     str_puts(&s, "again");
     cr_expect_str_eq(str_text(&s), "again");
     str_free(&s);
+}
+
+Test(str, moves_into_an_arena) {
+    struct arena *a = arena_new();
+    struct str s = {0};
+    cr_expect_str_eq(str_move(&s, a), "");
+    str_puts(&s, "some text");
+    cr_expect_str_eq(str_move(&s, a), "some text");
+    cr_expect_null(s.data);
+    arena_free(a);
+}
+
+Test(str, what_was_dropped_is_the_arena_out_of_memory) {
+    struct arena *a = arena_new();
+    jmp_buf oom;
+    volatile bool jumped = false;
+    static struct str s;
+    if (setjmp(oom)) {
+        jumped = true;
+    } else {
+        arena_set_oom(a, &oom);
+        str_puts(&s, "kept");
+        s.failed = true;
+        (void)str_move(&s, a);
+    }
+    cr_expect(jumped);
+    cr_expect_null(s.data);
+    arena_free(a);
 }
