@@ -175,12 +175,14 @@ static npu_status check_crc(const struct reader *r, const struct container_secti
                     r->where, s->name, crc, s->crc);
 }
 
-// zlib counts input and output in 32 bits: both are handed over in parts.
-static bool inflate_all(const uint8_t *in, uint64_t in_bytes, uint8_t *out, uint64_t out_bytes) {
+// zlib counts input and output in 32 bits: both are handed over in parts. *complete: both are used
+// up, and there was nothing wrong with the data.
+static npu_status inflate_all(const uint8_t *in, uint64_t in_bytes, uint8_t *out,
+                              uint64_t out_bytes, bool *complete) {
     const uint64_t part = 1u << 30;
     z_stream z = {0};
-    if (inflateInit(&z) != Z_OK) return false;
-    int rc = Z_OK;
+    int rc = inflateInit(&z);
+    if (rc != Z_OK) return npu_fail(NO_MEMORY, "cannot start zlib: %s", zError(rc));
     while (rc == Z_OK) {
         if (z.avail_in == 0) {
             z.next_in = (Bytef *)in;
@@ -196,10 +198,11 @@ static bool inflate_all(const uint8_t *in, uint64_t in_bytes, uint8_t *out, uint
         }
         rc = inflate(&z, Z_NO_FLUSH); // Z_BUF_ERROR when it can go no further
     }
-    bool complete = rc == Z_STREAM_END && z.avail_in == 0 && in_bytes == 0 && z.avail_out == 0 &&
-                    out_bytes == 0;
+    *complete = rc == Z_STREAM_END && z.avail_in == 0 && in_bytes == 0 && z.avail_out == 0 &&
+                out_bytes == 0;
     (void)inflateEnd(&z);
-    return complete;
+    if (rc == Z_MEM_ERROR) return npu_fail(NO_MEMORY, "inflating %" PRIu64 " bytes", out_bytes);
+    return NULL;
 }
 
 // Bytes of a compressed section, NUL-terminated behind the end. NULL span data when it is not
@@ -210,7 +213,11 @@ static npu_status read_section(const struct reader *r, uint32_t code, struct spa
     if (!s) return NULL;
     NPU_TRY(check_crc(r, s));
     uint8_t *raw = arena_alloc(r->arena, (size_t)s->raw_bytes + 1);
-    if (!inflate_all(r->file.data + s->offset, s->stored_bytes, raw, s->raw_bytes))
+    bool complete;
+    NPU_TRY_NOTE(inflate_all(r->file.data + s->offset, s->stored_bytes, raw, s->raw_bytes,
+                             &complete),
+                 "%s: section %s", r->where, s->name);
+    if (!complete)
         return npu_fail(BAD_INPUT,
                         "%s: section %s: its compressed data is damaged or not %" PRIu64 " bytes",
                         r->where, s->name, s->raw_bytes);
