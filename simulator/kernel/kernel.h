@@ -45,7 +45,7 @@ struct kernel_process *kernel_spawn(struct kernel *k, const char *name, kernel_s
                                     void *self);
 
 /// Wakes a process at a time, at the earliest now. A process has one pending wake: the earlier one
-/// stays.
+/// stays. When SystemC refuses, kernel_run ends with KERNEL_FAILED.
 void kernel_wake(struct kernel_process *p, uint64_t at_ps);
 
 /// The same, replacing the pending wake; KERNEL_NEVER: asleep until somebody wakes it.

@@ -7,11 +7,12 @@
 // sc_stop, so the same context runs again: a reset cancels what is pending and moves the origin of
 // time to where SystemC stands. After an exception the context is unusable: kernels made before it
 // stay failed, the next one gets a new context. Contexts are never deleted, because a static event
-// inside the library outlives them.
+// inside the library outlives them. No exception leaves this file: C code does not let it pass.
 #define SC_INCLUDE_DYNAMIC_PROCESSES
 #include <systemc>
 
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct kernel {
     uint64_t origin_ps = 0; // SystemC's time at this kernel's time 0
     uint64_t steps = 0;
     bool stopping = false;
+    bool failed = false;  // an exception was caught outside of kernel_run
     unsigned context = 0; // which context it lives in
     std::string error;
 };
@@ -52,8 +54,17 @@ static struct {
     std::vector<sc_simcontext *> retired;
 } context;
 
+// Keeps the reason of a failure, which may itself be that memory ran out.
+static void keep(std::string &error, const char *what) noexcept {
+    try {
+        error = what;
+    } catch (const std::exception &) {
+        error = "out of memory"; // short enough to need none
+    }
+}
+
 static void context_make() {
-    setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 0);
+    if (setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 0)) throw std::bad_alloc();
     if (!sc_curr_simcontext || context.broken) {
         if (sc_curr_simcontext) context.retired.push_back(sc_curr_simcontext);
         sc_default_global_context = sc_curr_simcontext = new sc_simcontext;
@@ -85,7 +96,7 @@ extern "C" kernel *kernel_new(void) {
         k->context = context.number;
         return k;
     } catch (const std::exception &x) {
-        context.error = x.what();
+        keep(context.error, x.what());
         return nullptr;
     }
 }
@@ -109,7 +120,9 @@ extern "C" void kernel_free(kernel *k) {
 extern "C" kernel_process *kernel_spawn(kernel *k, const char *name, kernel_step *step,
                                         void *self) {
     try {
-        kernel_process *p = new kernel_process(sc_gen_unique_name(name));
+        std::unique_ptr<kernel_process> holder(new kernel_process(sc_gen_unique_name(name)));
+        kernel_process *p = holder.get();
+        k->processes.reserve(k->processes.size() + 1);
         p->owner = k;
         p->step = step;
         p->self = self;
@@ -123,18 +136,27 @@ extern "C" kernel_process *kernel_spawn(kernel *k, const char *name, kernel_step
                 p->step(p->self);
             },
             sc_gen_unique_name(name), &options);
-        k->processes.push_back(p);
+        k->processes.push_back(holder.release());
         return p;
     } catch (const std::exception &x) {
-        k->error = x.what();
+        keep(k->error, x.what());
+        context.broken = true;
         return nullptr;
     }
 }
 
 extern "C" void kernel_wake(kernel_process *p, uint64_t at_ps) {
     if (at_ps == KERNEL_NEVER) return;
-    const uint64_t now = systemc_now(), at = at_ps + p->owner->origin_ps;
-    p->wake.notify(sc_time::from_value(at > now ? at - now : 0));
+    kernel *k = p->owner;
+    const uint64_t now = systemc_now(), at = at_ps + k->origin_ps;
+    if (k->failed) return;
+    try {
+        p->wake.notify(sc_time::from_value(at > now ? at - now : 0));
+    } catch (const std::exception &x) {
+        keep(k->error, x.what());
+        k->failed = context.broken = true;
+        sc_pause();
+    }
 }
 
 extern "C" void kernel_wake_only(kernel_process *p, uint64_t at_ps) {
@@ -161,8 +183,9 @@ extern "C" void kernel_stop(kernel *k) {
 }
 
 extern "C" kernel_end kernel_run(kernel *k) {
+    if (k->failed) return KERNEL_FAILED;
     if (!usable(k)) {
-        k->error = "an earlier failure ended this kernel";
+        keep(k->error, "an earlier failure ended this kernel");
         return KERNEL_FAILED;
     }
     k->stopping = false;
@@ -170,10 +193,11 @@ extern "C" kernel_end kernel_run(kernel *k) {
     try {
         if (sc_pending_activity()) sc_start();
     } catch (const std::exception &x) {
-        k->error = x.what();
+        keep(k->error, x.what());
         context.broken = true;
         return KERNEL_FAILED;
     }
+    if (k->failed) return KERNEL_FAILED;
     return k->stopping ? KERNEL_STOPPED : KERNEL_QUIET;
 }
 
