@@ -63,7 +63,7 @@ static double mapped(const struct hw *hw, const struct trace_work *work, size_t 
     return done;
 }
 
-void trace_bounds(const struct trace_run *run, struct trace_bounds *out) {
+npu_status trace_bounds(const struct trace_run *run, struct trace_bounds *out) {
     *out = (struct trace_bounds){0};
     const struct hw *hw = run->hw;
     double bytes = 0;
@@ -78,7 +78,8 @@ void trace_bounds(const struct trace_run *run, struct trace_bounds *out) {
     out->dram_cycles = rate > 0 ? bytes / rate : 0;
     out->ideal_cycles = max2(out->mac_cycles, max2(out->dram_cycles, out->vector_cycles));
     double *end = base_alloc_array(run->nwork + 1, sizeof *end);
-    if (!end) return;
+    if (!end) return npu_fail(NO_MEMORY, "no memory for the bounds of %zu layers", run->nwork);
     out->mapped_cycles = mapped(hw, run->work, run->nwork, end);
     base_free(end);
+    return NULL;
 }

@@ -220,6 +220,10 @@ static npu_status layer_spans(struct view *v) {
     return NULL;
 }
 
+static npu_status no_memory(const struct view *v) {
+    return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", v->log->count);
+}
+
 static void counter(struct view *v, const char *name, uint64_t cycle, double value) {
     open_event(v);
     str_printf(v->s, "\"ph\":\"C\",\"pid\":3,\"tid\":0,\"name\":\"%s\",", name);
@@ -229,10 +233,10 @@ static void counter(struct view *v, const char *name, uint64_t cycle, double val
 }
 
 // Bytes of DMA instructions, spread evenly from start to end, in intervals of 1/1000 of the run.
-static void bandwidth(struct view *v) {
+static npu_status bandwidth(struct view *v) {
     const uint64_t step = v->run->cycles / 1000 + 1, n = v->run->cycles / step + 1;
     double *bytes = base_alloc_array((size_t)n * 2, sizeof *bytes);
-    if (!bytes) return; // a counter less
+    if (!bytes) return no_memory(v);
     for (size_t i = 0; i < v->log->count; i++) {
         const struct trace_event *e = &v->log->event[i];
         if (e->kind != TRACE_EVENT_INSN || (!e->dram_read && !e->dram_write)) continue;
@@ -250,6 +254,7 @@ static void bandwidth(struct view *v) {
         counter(v, "dram write B/cycle", k * step, bytes[2 * k + 1] / (double)step);
     }
     base_free(bytes);
+    return NULL;
 }
 
 struct edge {
@@ -265,9 +270,9 @@ static int by_cycle(const void *a, const void *b) {
 }
 
 // Instructions that wait in each queue.
-static void queues(struct view *v) {
+static npu_status queues(struct view *v) {
     struct edge *edge = base_alloc_array(v->log->count * 2 + 1, sizeof *edge);
-    if (!edge) return;
+    if (!edge) return no_memory(v);
     size_t n = 0;
     for (size_t i = 0; i < v->log->count; i++) {
         const struct trace_event *e = &v->log->event[i];
@@ -286,6 +291,7 @@ static void queues(struct view *v) {
         counter(v, name, edge[i].cycle, depth[edge[i].engine]);
     }
     base_free(edge);
+    return NULL;
 }
 
 npu_status trace_json_write(const struct trace_run *run, const struct trace_log *log,
@@ -294,8 +300,7 @@ npu_status trace_json_write(const struct trace_run *run, const struct trace_log 
     for (size_t i = 0; i < log->count; i++)
         if (log->event[i].seq >= v.seqs) v.seqs = log->event[i].seq + 1;
     v.slice_end = base_alloc_array((size_t)v.seqs + 1, sizeof *v.slice_end);
-    if (!v.slice_end)
-        return npu_fail(NO_MEMORY, "no memory for the arrows of %zu events", log->count);
+    if (!v.slice_end) return no_memory(&v);
     npu_status st = trace_out_open(path, &v.out);
     if (st) {
         base_free(v.slice_end);
@@ -309,11 +314,10 @@ npu_status trace_json_write(const struct trace_run *run, const struct trace_log 
     names(&v);
     instructions(&v);
     marks(&v);
-    st = layer_spans(&v);
-    queues(&v);
-    bandwidth(&v);
+    trace_out_fail(v.out, layer_spans(&v));
+    trace_out_fail(v.out, queues(&v));
+    trace_out_fail(v.out, bandwidth(&v));
     str_puts(v.s, "\n]}\n");
-    npu_status closed = trace_out_close(v.out);
     base_free(v.slice_end);
-    return npu_status_join(st, closed);
+    return trace_out_close(v.out);
 }

@@ -64,6 +64,10 @@ void trace_out_flush(struct trace_out *o) {
     if (o->text.len >= ENOUGH) pass_on(o, Z_NO_FLUSH);
 }
 
+void trace_out_fail(struct trace_out *o, npu_status status) {
+    o->failed = npu_status_join(o->failed, status);
+}
+
 npu_status trace_out_close(struct trace_out *o) {
     pass_on(o, Z_FINISH);
     if (o->gzip) deflateEnd(&o->z);

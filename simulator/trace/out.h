@@ -17,6 +17,9 @@ struct str *trace_out_text(struct trace_out *o);
 /// end.
 void trace_out_flush(struct trace_out *o);
 
+/// Notes a failure beside those of writing; trace_out_close gives it back. NULL is none.
+void trace_out_fail(struct trace_out *o, npu_status status);
+
 /// Ends the file and frees o. The first failure, or NULL.
 NPU_MUST_USE npu_status trace_out_close(struct trace_out *o);
 

@@ -15,6 +15,15 @@
 #define SCHEMA 1
 #define BINS 20
 
+// jansson's calls are not checked one by one: what it could not allocate is noted here.
+static bool json_failed;
+
+static void *json_alloc(size_t size) {
+    void *block = base_alloc(size);
+    json_failed |= !block;
+    return block;
+}
+
 static json_t *number(uint64_t n) {
     return json_integer((json_int_t)n);
 }
@@ -103,20 +112,18 @@ static json_t *memory(const struct trace_run *run) {
     return o;
 }
 
-static json_t *bounds(const struct trace_run *run) {
-    struct trace_bounds b;
-    trace_bounds(run, &b);
+static json_t *bounds(const struct trace_run *run, const struct trace_bounds *b) {
     json_t *o = json_object();
     const double cycles = (double)run->cycles;
-    json_object_set_new(o, "mac_cycles", json_real(b.mac_cycles));
-    json_object_set_new(o, "dram_cycles", json_real(b.dram_cycles));
-    json_object_set_new(o, "vector_cycles", json_real(b.vector_cycles));
-    json_object_set_new(o, "ideal_cycles", json_real(b.ideal_cycles));
-    json_object_set_new(o, "mapped_cycles", json_real(b.mapped_cycles));
+    json_object_set_new(o, "mac_cycles", json_real(b->mac_cycles));
+    json_object_set_new(o, "dram_cycles", json_real(b->dram_cycles));
+    json_object_set_new(o, "vector_cycles", json_real(b->vector_cycles));
+    json_object_set_new(o, "ideal_cycles", json_real(b->ideal_cycles));
+    json_object_set_new(o, "mapped_cycles", json_real(b->mapped_cycles));
     json_object_set_new(o, "latency_over_ideal",
-                        b.ideal_cycles > 0 ? json_real(cycles / b.ideal_cycles) : json_null());
+                        b->ideal_cycles > 0 ? json_real(cycles / b->ideal_cycles) : json_null());
     json_object_set_new(o, "latency_over_mapped",
-                        b.mapped_cycles > 0 ? json_real(cycles / b.mapped_cycles) : json_null());
+                        b->mapped_cycles > 0 ? json_real(cycles / b->mapped_cycles) : json_null());
     return o;
 }
 
@@ -153,7 +160,10 @@ static json_t *runs(const struct trace_run *run) {
     const struct trace_runs *r = &run->runs;
     const size_t n = r->n && r->time_us ? (size_t)r->n : 1;
     double *t = base_alloc_array(n, sizeof *t);
-    if (!t) return NULL;
+    if (!t) {
+        json_failed = true;
+        return NULL;
+    }
     memcpy(t, r->n && r->time_us ? r->time_us : &one, n * sizeof *t);
     double sum = 0, square = 0;
     for (size_t i = 0; i < n; i++)
@@ -220,6 +230,10 @@ static int append(const char *buffer, size_t size, void *out) {
 }
 
 npu_status trace_report_write(const struct trace_run *run, const char *path) {
+    struct trace_bounds b;
+    NPU_TRY(trace_bounds(run, &b));
+    json_failed = false;
+    json_set_alloc_funcs(json_alloc, base_free);
     json_t *o = json_object(), *hashes = json_object(), *spm = json_object(), *list;
     npu_status st = layers(run, &list);
     if (st) {
@@ -246,12 +260,12 @@ npu_status trace_report_write(const struct trace_run *run, const char *path) {
     json_object_set_new(spm, "capacity_bytes", json_integer(run->hw->spm_bytes));
     json_object_set_new(spm, "peak_bytes", number(run->spm_peak_bytes));
     json_object_set_new(o, "spm", spm);
-    json_object_set_new(o, "bounds", bounds(run));
+    json_object_set_new(o, "bounds", bounds(run, &b));
     json_object_set_new(o, "runs", runs(run));
     json_object_set_new(o, "host", host(run));
     json_object_set_new(o, "outputs", outputs(run));
     struct str s = {0};
-    if (json_dump_callback(o, append, &s, JSON_INDENT(1) | JSON_REAL_PRECISION(12)))
+    if (json_dump_callback(o, append, &s, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) || json_failed)
         s.failed = true;
     str_putc(&s, '\n');
     json_decref(o);

@@ -225,7 +225,7 @@ static void top(const struct trace_run *run, struct str *s) {
 
 npu_status trace_text(const struct trace_run *run, struct str *out) {
     struct trace_bounds b;
-    trace_bounds(run, &b);
+    NPU_TRY(trace_bounds(run, &b));
     header(run, &b, out);
     engines(run, out);
     NPU_TRY(layers(run, out));

@@ -125,8 +125,8 @@ struct trace_layer {
 NPU_MUST_USE npu_status trace_layers(const struct trace_run *run, struct trace_layer **out,
                                      size_t *count);
 
-/// Bounds from the work list; all 0 without one.
-void trace_bounds(const struct trace_run *run, struct trace_bounds *out);
+/// Bounds from the work list; all 0 without one. NO_MEMORY.
+NPU_MUST_USE npu_status trace_bounds(const struct trace_run *run, struct trace_bounds *out);
 
 /// Cycle report for people.
 NPU_MUST_USE npu_status trace_text(const struct trace_run *run, struct str *out);

@@ -193,7 +193,7 @@ Test(trace, bounds_by_hand) {
     f.run.work = w;
     f.run.nwork = 3;
     struct trace_bounds b;
-    trace_bounds(&f.run, &b);
+    cr_assert_null(trace_bounds(&f.run, &b));
     cr_expect_float_eq(b.mac_cycles, 100 + 200, 1e-6); // f32 at a quarter of the rate
     cr_expect_float_eq(b.vector_cycles, 1010, 1e-6);
     cr_expect_float_eq(b.dram_cycles, 100 + 10 + 4000, 1e-6);
@@ -208,12 +208,12 @@ Test(trace, bounds_by_hand) {
                                .batch = 1,
                                .dtype = ISA_F16};
     f.run.nwork = 1;
-    trace_bounds(&f.run, &b);
+    cr_assert_null(trace_bounds(&f.run, &b));
     cr_expect_float_eq(b.mac_cycles, 500, 1e-6);
     cr_expect_float_eq(b.mapped_cycles, 1000, 1e-6);
     f.hw.dram_refresh = 1;
     w[0] = (struct trace_work){.weight_bytes = 256 * 1000, .dtype = ISA_F16};
-    trace_bounds(&f.run, &b);
+    cr_assert_null(trace_bounds(&f.run, &b));
     cr_expect_float_eq(b.mapped_cycles, 1000 / (1 - 260.0 / 3900), 1e-3);
     trace_log_free(&f.log);
 }
@@ -231,7 +231,7 @@ Test(trace, constants_larger_than_the_window_wait_for_room) {
     f.run.work = w;
     f.run.nwork = 3;
     struct trace_bounds b;
-    trace_bounds(&f.run, &b);
+    cr_assert_null(trace_bounds(&f.run, &b));
     // Layer 0 ends at 10000; only then the second one's 2000 cycles of bytes may come; the third's
     // 500 overlap.
     cr_expect_float_eq(b.mapped_cycles, 12000 + 500, 200.0);
@@ -411,4 +411,45 @@ Test(trace, every_class_has_its_own_key) {
         for (int b = 0; b < a; b++)
             cr_expect(strcmp(trace_class_key((enum trace_class)a),
                              trace_class_key((enum trace_class)b)) != 0);
+}
+
+// Every allocation fails once: out of memory, and no file then.
+static void expect_all_or_nothing(struct fixture *f, const char *path,
+                                  npu_status (*write)(struct fixture *, const char *)) {
+    for (size_t n = 1;; n++) {
+        (void)remove(path);
+        base_alloc_fail_at(n, 0);
+        npu_status st = write(f, path);
+        const bool reached = base_alloc_count() >= n;
+        base_alloc_fail_at(0, 0);
+        const bool there = access(path, F_OK) == 0;
+        if (!reached) {
+            cr_expect(n > 4);
+            cr_expect_null(st);
+            cr_expect(there);
+            break;
+        }
+        cr_expect_eq(npu_status_code(st), NPU_NO_MEMORY, "%s, allocation %zu", path, n);
+        cr_expect(!there, "%s, allocation %zu", path, n);
+        npu_status_free(st);
+    }
+    (void)remove(path);
+}
+
+static npu_status write_trace(struct fixture *f, const char *path) {
+    return trace_write(&f->run, &f->log, path);
+}
+
+static npu_status write_report(struct fixture *f, const char *path) {
+    return trace_report_write(&f->run, path);
+}
+
+Test(trace, out_of_memory_leaves_no_file) {
+    struct fixture f;
+    fixture_init(&f);
+    expect_all_or_nothing(&f, temporary("oom.json"), write_trace);
+    expect_all_or_nothing(&f, temporary("oom.json.gz"), write_trace);
+    expect_all_or_nothing(&f, temporary("oom.csv"), write_trace);
+    expect_all_or_nothing(&f, temporary("oom_report.json"), write_report);
+    trace_log_free(&f.log);
 }
