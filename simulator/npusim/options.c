@@ -4,6 +4,7 @@
 #include "simulator/npusim/options.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -149,6 +150,7 @@ npu_status npusim_options_parse(int argc, char **argv, struct arena *a, struct n
     struct parse p = {.a = a, .o = o};
     *o = (struct npusim_options){.tag = "ort_fp32", .runs = 1};
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &p);
+    if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
+        return npu_fail(NO_MEMORY, "out of memory");
     return p.failed ? p.failed : check(o);
 }
