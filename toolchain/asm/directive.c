@@ -231,7 +231,7 @@ static npu_status map_beside(struct asm_state *s, const char *name, struct span 
         const char *path =
             arena_printf(s->arena, "%.*s/%s", (int)(slash - s->where), s->where, name);
         npu_status st = file_map_in(s->arena, path, out);
-        if (!st) return NULL;
+        if (!st || npu_status_code(st) == NPU_NO_MEMORY) return st;
         npu_status_free(st);
     }
     return file_map_in(s->arena, name, out);

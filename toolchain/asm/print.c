@@ -128,10 +128,11 @@ static void put_shape(struct str *out, int dtype, int rank, const int64_t *dims)
 }
 
 // Every line of the description as a string; and hashes that are not its own.
-static void put_machine(struct str *out, const struct npu_program_image *m) {
+static npu_status put_machine(struct str *out, const struct npu_program_image *m) {
     const char *p = m->hw_yaml ? m->hw_yaml : "";
     struct hw hw;
     npu_status st = hw_parse(p, strlen(p), "description", &hw);
+    if (npu_status_code(st) == NPU_NO_MEMORY) return st;
     if (st || hw_hash(&hw, HW_PROGRAM) != m->hw_program_hash ||
         hw_hash(&hw, HW_TIMING) != m->hw_timing_hash)
         str_printf(out, ".hash program=0x%" PRIx64 " timing=0x%" PRIx64 "\n", m->hw_program_hash,
@@ -144,6 +145,7 @@ static void put_machine(struct str *out, const struct npu_program_image *m) {
         str_putc(out, '\n');
         p += n;
     }
+    return NULL;
 }
 
 static void put_tensors(struct str *out, const struct npu_program_image *m) {
@@ -254,29 +256,33 @@ static bool ends_with(const char *text, const char *end) {
     return n >= k && memcmp(text + n - k, end, k) == 0;
 }
 
-// Offset of section WEIGHTS in a .npu, when it holds just these constants; else false.
-static bool find_in_program(const struct npu_program_image *m, const char *path, uint64_t *offset) {
+// Success for what is only no answer; out of memory stays.
+static npu_status ignore(npu_status st) {
+    if (npu_status_code(st) == NPU_NO_MEMORY) return st;
+    npu_status_free(st);
+    return NULL;
+}
+
+// Whether a file is a .npu that holds just these constants, and at which offset.
+static npu_status find_in_program(const struct npu_program_image *m, const char *path, bool *found,
+                                  uint64_t *offset) {
     struct span file;
-    if (m->nweights != 1 || m->weights[0].offset != 0) return false;
+    *found = false;
+    if (m->nweights != 1 || m->weights[0].offset != 0) return NULL;
     npu_status st = file_map(path, &file);
-    if (st) {
-        npu_status_free(st);
-        return false;
-    }
+    if (st) return ignore(st);
     struct container_section_info rows[CONTAINER_MAX_SECTIONS];
     size_t n = 0;
-    bool found = false;
     st = container_sections(file, path, rows, &n);
     for (size_t i = 0; i < n && !st; i++) {
         if (rows[i].code != CONTAINER_WEIGHTS || rows[i].raw_bytes != rows[i].stored_bytes)
             continue;
-        found = rows[i].raw_bytes == m->weights[0].bytes.size &&
-                rows[i].crc == asm_crc(m->weights[0].bytes);
+        *found = rows[i].raw_bytes == m->weights[0].bytes.size &&
+                 rows[i].crc == asm_crc(m->weights[0].bytes);
         *offset = rows[i].offset;
     }
-    npu_status_free(st);
     file_unmap(file);
-    return found;
+    return ignore(st);
 }
 
 static void put_incbin(struct str *out, const char *file, uint64_t offset, struct span bytes) {
@@ -316,10 +322,12 @@ static npu_status put_side_file(struct str *out, const struct npu_program_image 
 static npu_status put_weights(struct str *out, const struct npu_program_image *m,
                               const char *file) {
     uint64_t bytes = 0, offset;
+    bool found = false;
     for (size_t i = 0; i < m->nweights; i++)
         bytes += m->weights[i].bytes.size;
     if (bytes == 0) return NULL;
-    if (file && bytes > SPELLED_BYTES && find_in_program(m, file, &offset)) {
+    if (file && bytes > SPELLED_BYTES) NPU_TRY(find_in_program(m, file, &found, &offset));
+    if (found) {
         put_incbin(out, file, offset, m->weights[0].bytes);
         return NULL;
     }
@@ -352,11 +360,11 @@ npu_status asm_print_image(const struct npu_program_image *m, const char *file, 
         put_text(out, texts[i]);
         str_putc(out, '\n');
     }
-    put_machine(out, m);
+    npu_status st = put_machine(out, m);
     put_tensors(out, m);
     put_entries(out, m, mark);
     put_debug(out, m);
-    npu_status st = put_weights(out, m, file);
+    if (!st) st = put_weights(out, m, file);
     str_putc(out, '\n');
     if (!st) print_code(m->code, mark, out);
     base_free(mark);

@@ -129,8 +129,7 @@ struct npu_program_image *codegen_image(struct tile_program *p, const struct gra
     struct npu_program_image *image = ARENA_NEW(p->arena, struct npu_program_image);
     struct str yaml = {0};
     hw_print_yaml(p->hw, &yaml);
-    image->hw_yaml = arena_strdup(p->arena, str_text(&yaml));
-    str_free(&yaml);
+    image->hw_yaml = str_move(&yaml, p->arena);
     image->hw_program_hash = hw_hash(p->hw, HW_PROGRAM);
     image->hw_timing_hash = hw_hash(p->hw, HW_TIMING);
     image->name = o->program_name;

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "isa/numeric.h"
+#include "runtime/base/alloc.h"
 #include "runtime/base/file.h"
 #include "runtime/base/str.h"
 #include "toolchain/graph/graph.h"
@@ -274,8 +275,9 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
         if (v->index_limit) str_printf(out, " limit=%" PRId64, v->index_limit);
         str_putc(out, '\n');
     }
-    struct arena *scratch = arena_new();
-    bool *used = ARENA_ARRAY(scratch, bool, (size_t)g->nvalue + 1);
+    bool *used = base_alloc_array((size_t)g->nvalue + 1, sizeof *used);
+    if (!used) out->failed = true;
+    NPU_TRY(str_status(out));
     for (const struct graph_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nin; k++)
             used[n->inputs[k]->id] = true;
@@ -284,7 +286,7 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
         const struct graph_value *v = g->values[k];
         if (v && v->data && (used[k] || v->is_output)) failed = put_constant(out, v, to);
     }
-    arena_free(scratch);
+    base_free(used);
     NPU_TRY(failed);
     for (const struct graph_node *n = g->first; n; n = n->next)
         graph_print_node(n, out);

@@ -23,9 +23,7 @@ static const char *op_text(struct lower *L, const struct graph_node *n) {
         str_printf(&s, "%s%s", s.len ? "+" : "", isa_vop_name((int)n->chain.st[i].op));
     }
     if (!s.len) str_puts(&s, graph_ops[n->op].text);
-    const char *text = arena_strdup(L->a, str_text(&s));
-    str_free(&s);
-    return text;
+    return str_move(&s, L->a);
 }
 
 void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel) {
@@ -97,12 +95,13 @@ static npu_status copy_outputs(struct lower *L) {
     return NULL;
 }
 
-static npu_status lower_nodes(struct lower *L, int resident_percent) {
+// peak: most bytes of values in the scratchpad at once.
+static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *peak) {
     NPU_TRY(lower_storage(L));
     int count = 0, i = 0;
     for (const struct graph_node *n = L->g->first; n; n = n->next) count++;
     int64_t *live = ARENA_ARRAY(L->a, int64_t, (size_t)count + 1);
-    if (resident_percent > 0) lower_reside(L, resident_percent, live);
+    *peak = resident_percent > 0 ? lower_reside(L, resident_percent, live) : 0;
     for (const struct graph_node *n = L->g->first; n; n = n->next, i++) {
         if (lower_is_alias(L, n)) continue;
         L->node = n;
@@ -115,15 +114,46 @@ static npu_status lower_nodes(struct lower *L, int resident_percent) {
     return copy_outputs(L);
 }
 
+static struct lower lowering(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
+    return (struct lower){.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
+}
+
+// Cycles of all kernels when values may take that part of the scratchpad; 0 when some kernel does not fit then.
+static double try_resident(const struct graph *g, const struct hw *hw, const struct lower_options *opt, int percent, int64_t *peak) {
+    struct arena *scratch = arena_new();
+    struct tile_program *p = tile_program_new(scratch, hw);
+    struct lower L = lowering(g, hw, opt, p);
+    L.dry = true;
+    npu_status st = lower_nodes(&L, percent, peak);
+    double cycles = 0;
+    for (int i = 0; i < p->nkernel && !st; i++) cycles += p->kernels[i]->estimate_cycles;
+    npu_status_free(st);
+    arena_free(scratch);
+    return cycles;
+}
+
+// Values in the scratchpad save their transfers but leave less to tiles: the best of some shares.
+static int choose_resident(const struct graph *g, const struct hw *hw, const struct lower_options *opt) {
+    static const int shares[] = {50, 25, 12, 0};
+    int best = 0;
+    double least = 0;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        int64_t peak = 0;
+        double cycles = try_resident(g, hw, opt, shares[i], &peak);
+        if (cycles > 0 && (least <= 0 || cycles < least)) {
+            least = cycles;
+            best = shares[i];
+        }
+        if (i == 0 && cycles > 0 && peak < hw->spm_bytes / 8) break;
+    }
+    return best;
+}
+
 npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
     NPU_TRY(check(g));
-    int percent = opt->resident_percent ? opt->resident_percent : opt->level >= 2 ? 50 : 0;
-    const struct tile_program empty = *out;
-    struct lower L = {.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
-    npu_status st = lower_nodes(&L, percent);
-    if (percent <= 0 || npu_status_code(st) != NPU_NO_FIT) return st;
-    // Some kernel lacks the space that values took: all values through DRAM.
-    npu_status_free(st);
-    *out = empty;
-    return lower_nodes(&L, 0);
+    int percent = opt->resident_percent;
+    if (!percent) percent = opt->level >= 2 ? choose_resident(g, hw, opt) : 0;
+    struct lower L = lowering(g, hw, opt, out);
+    int64_t peak;
+    return lower_nodes(&L, percent, &peak);
 }

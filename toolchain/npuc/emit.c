@@ -73,6 +73,7 @@ npu_status npuc_emit(const struct npuc_options *o, struct npuc_result *r) {
         }
         struct str out = {0};
         npu_status st = render(r, (enum npuc_emit)k, o->emit_file[k], &out);
+        if (!st) st = str_status(&out);
         if (!st && o->emit_file[k])
             st = file_write_atomic(o->emit_file[k],
                                    (struct span){.data = (const uint8_t *)str_text(&out),

@@ -49,7 +49,8 @@ npu_status npuc_list(const char *what) {
         return npu_fail(USAGE,
                         "--list %s: expected ops, passes, targets, parameters or instructions",
                         what);
-    fwrite(str_text(&out), 1, out.len, stdout);
+    npu_status st = str_status(&out);
+    if (!st) fwrite(str_text(&out), 1, out.len, stdout);
     str_free(&out);
-    return NULL;
+    return st;
 }

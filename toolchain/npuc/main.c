@@ -52,6 +52,7 @@ static npu_status inspect(const struct npuc_options *o, const struct npuc_result
         npuc_info(r->image, &text);
     else
         st = asm_print_image(r->image, o->input, &text);
+    if (!st) st = str_status(&text);
     if (!st)
         print(&text);
     else

@@ -2,11 +2,20 @@
 // --report: what was compiled, as JSON. Schema "npuc-report/1", described in
 // docs/reference/compile-report.md.
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/text.h"
 #include "toolchain/npuc/compile.h"
+
+// jansson's calls are not checked one by one: what it could not allocate is noted here.
+static bool json_failed;
+
+static void *json_alloc(size_t size) {
+    void *block = base_alloc(size);
+    json_failed |= !block;
+    return block;
+}
 
 static json_t *text(const char *s) {
     return json_string_nocheck(s ? s : "");
@@ -91,6 +100,8 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
              (unsigned long long)r->image->hw_program_hash);
     snprintf(timing_hash, sizeof timing_hash, "%016llx",
              (unsigned long long)r->image->hw_timing_hash);
+    json_failed = false;
+    json_set_alloc_funcs(json_alloc, base_free);
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:o, s:{s:s, s:s}, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:i, s:f, s:o}",
         "schema", "npuc-report/1", "program", text(r->image->name), "target",
@@ -103,9 +114,12 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
         r->estimated_cycles, "layers", layer_rows(r->tiles));
     char *dump = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
-    if (!dump) return npu_fail(NO_MEMORY, "writing %s", o->report);
-    npu_status st = file_write_atomic(o->report, (struct span){.data = (const uint8_t *)dump,
-                                                               .size = strlen(dump)});
-    free(dump);
+    npu_status st = NULL;
+    if (!dump || json_failed)
+        st = npu_fail(NO_MEMORY, "%s: out of memory", o->report);
+    else
+        st = file_write_atomic(o->report, (struct span){.data = (const uint8_t *)dump,
+                                                        .size = strlen(dump)});
+    base_free(dump);
     return st;
 }

@@ -64,7 +64,8 @@ void passes_drop_dead(struct graph *g);
 
 // --stats: nodes, bytes and time of each pass that ran. --dump-after: the graph behind a pass.
 void pass_print_stats(const struct pass_log *log, FILE *to);
-void pass_print_graph(const struct graph *g, const struct pass_desc *d, FILE *to);
+NPU_MUST_USE npu_status pass_print_graph(const struct graph *g, const struct pass_desc *d,
+                                         FILE *to);
 
 #define PASS(name, level, skippable, doc, post) npu_status pass_##name(struct pass_context *c);
 #include "toolchain/passes/passes.def"

@@ -61,7 +61,7 @@ npu_status passes_run(struct graph *g, const struct pass_options *options, struc
         if (passes[i].level <= options->level && !options->skip[i]) {
             st = run_one(&c, i);
             arena_reset(scratch);
-            if (!st && options->dump[i]) pass_print_graph(g, &passes[i], options->dump_to);
+            if (!st && options->dump[i]) st = pass_print_graph(g, &passes[i], options->dump_to);
         }
         if (options->stop_after == i) break;
     }

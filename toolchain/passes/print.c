@@ -13,9 +13,11 @@ void pass_print_stats(const struct pass_log *log, FILE *to) {
     }
 }
 
-void pass_print_graph(const struct graph *g, const struct pass_desc *d, FILE *to) {
+npu_status pass_print_graph(const struct graph *g, const struct pass_desc *d, FILE *to) {
     struct str text = {0};
     graph_print(g, &text);
-    fprintf(to, "# after %s\n%s\n", d->name, str_text(&text));
+    npu_status st = str_status(&text);
+    if (!st) fprintf(to, "# after %s\n%s\n", d->name, str_text(&text));
     str_free(&text);
+    return st;
 }

@@ -275,6 +275,7 @@ static npu_status mark_outputs(struct importer *m, struct scope *s) {
             type->tensor_type->has_elem_type) {
             enum isa_dtype declared;
             npu_status unknown = onnx_dtype(type->tensor_type->elem_type, &declared);
+            if (npu_status_code(unknown) == NPU_NO_MEMORY) return unknown;
             if (!unknown && onnx_graph_dtype(declared) == v->dtype) v->file_dtype = declared;
             npu_status_free(unknown);
         }

@@ -6,6 +6,7 @@
 
 #include "toolchain/frontend/onnx/reader.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,9 @@ npu_status reader_open(struct reader *r, const char *path, struct arena *arena) 
     NPU_TRY(file_map_in(arena, path, &r->bytes));
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? arena_strndup(arena, path, (size_t)(slash - path) + 1) : ".";
+    errno = 0;
     char *real = realpath(folder, NULL);
+    if (!real && errno == ENOMEM) return npu_fail(NO_MEMORY, "reading '%s'", path);
     if (real) {
         r->folder = arena_strdup(arena, real);
         free(real);

@@ -6,6 +6,7 @@
 
 #define _XOPEN_SOURCE 700
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,7 @@ static npu_status map_external(struct reader *r, const char *location, struct sp
         strstr(location, "/../"))
         return npu_fail(BAD_INPUT, "external data '%s' is outside the model's folder", location);
     char *real = realpath(arena_printf(r->arena, "%s/%s", r->folder, location), NULL);
+    if (!real && errno == ENOMEM) return npu_fail(NO_MEMORY, "external data '%s'", location);
     if (!real) return npu_fail(BAD_INPUT, "external data file '%s' is not there", location);
     char *path = arena_strdup(r->arena, real);
     free(real);
