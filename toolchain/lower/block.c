@@ -21,11 +21,13 @@ struct dims {
 static void normalise(const struct lower_block *b, struct dims *s, int64_t longest) {
     int first_inner = b->rank - b->inner;
     memset(s, 0, sizeof *s);
-    for (int i = 0; i < b->nuse; i++) s->offset[i] = b->use[i].view->offset;
+    for (int i = 0; i < b->nuse; i++)
+        s->offset[i] = b->use[i].view->offset;
     for (int d = 0; d < b->rank; d++) {
         bool in = d >= first_inner;
         if (b->size[d] == 1) continue;
-        bool joins = s->n > 0 && (in ? s->inner > 0 : true) && s->size[s->n - 1] * b->size[d] <= longest;
+        bool joins =
+            s->n > 0 && (in ? s->inner > 0 : true) && s->size[s->n - 1] * b->size[d] <= longest;
         for (int i = 0; i < b->nuse && joins; i++) {
             if (in && b->use[i].outer) continue;
             joins = s->stride[i][s->n - 1] == b->use[i].view->stride[d] * b->size[d];
@@ -33,7 +35,8 @@ static void normalise(const struct lower_block *b, struct dims *s, int64_t longe
         int to = joins ? s->n - 1 : s->n++;
         if (in && !joins) s->inner++;
         s->size[to] = joins ? s->size[to] * b->size[d] : b->size[d];
-        for (int i = 0; i < b->nuse; i++) s->stride[i][to] = b->use[i].view->stride[d];
+        for (int i = 0; i < b->nuse; i++)
+            s->stride[i][to] = b->use[i].view->stride[d];
     }
     if ((b->inner && !s->inner) || s->n == 0) {
         s->size[s->n] = 1;
@@ -42,7 +45,8 @@ static void normalise(const struct lower_block *b, struct dims *s, int64_t longe
     }
 }
 
-static void pattern(const struct lower *L, const struct lower_block *b, const struct dims *s, int i, struct isa_insn *in) {
+static void pattern(const struct lower *L, const struct lower_block *b, const struct dims *s, int i,
+                    struct isa_insn *in) {
     const struct lower_view *v = b->use[i].view;
     struct isa_pat *p = isa_pat_at(in, b->use[i].pat);
     p->space = v->buf >= 0 ? (int64_t)L->p->bufs[v->buf]->space : (int64_t)v->slot;
@@ -55,9 +59,11 @@ static void pattern(const struct lower *L, const struct lower_block *b, const st
     }
 }
 
-static struct isa_insn build(const struct lower *L, const struct lower_block *b, const struct dims *s) {
+static struct isa_insn build(const struct lower *L, const struct lower_block *b,
+                             const struct dims *s) {
     struct isa_insn in = *b->proto;
-    for (int i = 0; i < b->nuse; i++) pattern(L, b, s, i, &in);
+    for (int i = 0; i < b->nuse; i++)
+        pattern(L, b, s, i, &in);
     if (b->inner && in.h.opcode == ISA_OP_VRED) in.u.VRED.red_dims = s->inner;
     if (b->inner && in.h.opcode == ISA_OP_VMAP) in.u.VMAP.red_dims = s->inner;
     return in;
@@ -77,12 +83,13 @@ static void make_last(struct dims *s, int nuse, int d, int last) {
     }
 }
 
-// The scratchpad gives more elements per cycle to some inner dimensions than to others: of the elementwise instruction's
-// dimensions the one that makes it fastest becomes the innermost.
+// The scratchpad gives more elements per cycle to some inner dimensions than to others: of the
+// elementwise instruction's dimensions the one that makes it fastest becomes the innermost.
 static void choose_inner(const struct lower *L, const struct lower_block *b, struct dims *s) {
     if (b->proto->h.opcode != ISA_OP_VMAP || b->inner || s->n < 2) return;
     bool unit = true;
-    for (int i = 0; i < b->nuse; i++) unit = unit && s->stride[i][s->n - 1] <= 1;
+    for (int i = 0; i < b->nuse; i++)
+        unit = unit && s->stride[i][s->n - 1] <= 1;
     if (unit && s->size[s->n - 1] >= L->hw->vec_lanes) return;
     struct dims best = *s;
     struct isa_insn in = build(L, b, s);
@@ -111,10 +118,13 @@ static void emit_one(struct lower *L, const struct lower_block *b, const struct 
     struct isa_header h = t->insn.h;
     t->insn = in;
     t->insn.h = h;
-    for (int i = 0; i < b->nuse; i++) t->operand[b->use[i].pat] = (struct tile_operand){b->use[i].view->buf, b->use[i].view->slot};
+    for (int i = 0; i < b->nuse; i++)
+        t->operand[b->use[i].pat] =
+            (struct tile_operand){b->use[i].view->buf, b->use[i].view->slot};
 }
 
-static void emit_dims(struct lower *L, const struct lower_block *b, const struct dims *s, int64_t longest) {
+static void emit_dims(struct lower *L, const struct lower_block *b, const struct dims *s,
+                      int64_t longest) {
     for (int d = 0; d < s->n; d++) {
         if (s->size[d] <= longest) continue;
         NPU_ASSERT(d < s->n - s->inner);
@@ -134,10 +144,12 @@ static void emit_dims(struct lower *L, const struct lower_block *b, const struct
     NPU_ASSERT(s->n > s->inner);
     struct dims sub = {.n = s->n - 1, .inner = s->inner};
     memcpy(sub.size, s->size + 1, sizeof sub.size - sizeof sub.size[0]);
-    for (int i = 0; i < b->nuse; i++) memcpy(sub.stride[i], s->stride[i] + 1, sizeof sub.stride[i] - sizeof sub.stride[i][0]);
+    for (int i = 0; i < b->nuse; i++)
+        memcpy(sub.stride[i], s->stride[i] + 1, sizeof sub.stride[i] - sizeof sub.stride[i][0]);
     for (int64_t at = 0; at < s->size[0]; at++) {
         for (int i = 0; i < b->nuse; i++)
-            sub.offset[i] = s->offset[i] + at * s->stride[i][0] * lower_dtype_bytes(b->use[i].view->dtype);
+            sub.offset[i] =
+                s->offset[i] + at * s->stride[i][0] * lower_dtype_bytes(b->use[i].view->dtype);
         emit_dims(L, b, &sub, longest);
     }
 }
@@ -150,8 +162,8 @@ void lower_block_emit(struct lower *L, const struct lower_block *b) {
     emit_dims(L, b, &s, longest);
 }
 
-// Outermost first by the distance in memory, repeated dimensions before all others: then a run of the innermost dimensions
-// is a contiguous row.
+// Outermost first by the distance in memory, repeated dimensions before all others: then a run of
+// the innermost dimensions is a contiguous row.
 static void sort_dims(int rank, int64_t *size, struct lower_view *lead, struct lower_view *other) {
     for (int i = 1; i < rank; i++) {
         for (int j = i; j > 0; j--) {
@@ -172,8 +184,8 @@ static void sort_dims(int rank, int64_t *size, struct lower_view *lead, struct l
     }
 }
 
-void lower_copy(struct lower *L, enum tile_phase phase, int rank, const int64_t *size, const struct lower_view *src,
-                const struct lower_view *dst) {
+void lower_copy(struct lower *L, enum tile_phase phase, int rank, const int64_t *size,
+                const struct lower_view *src, const struct lower_view *dst) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_COPY);
     struct lower_view s = *src, d = *dst;
@@ -186,7 +198,8 @@ void lower_copy(struct lower *L, enum tile_phase phase, int rank, const int64_t 
     lower_block_emit(L, &b);
 }
 
-void lower_fill(struct lower *L, enum tile_phase phase, int rank, const int64_t *size, const struct lower_view *dst, float value) {
+void lower_fill(struct lower *L, enum tile_phase phase, int rank, const int64_t *size,
+                const struct lower_view *dst, float value) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_FILL);
     uint32_t bits;
@@ -200,12 +213,13 @@ void lower_fill(struct lower *L, enum tile_phase phase, int rank, const int64_t 
     lower_block_emit(L, &b);
 }
 
-static void map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
-                const struct lower_view *out, double *price) {
+static void map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain,
+                const struct lower_view *const in[3], const struct lower_view *out, double *price) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_VMAP);
     if (chain) proto.u.VMAP.chain = *chain;
-    struct lower_block b = {.proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .nuse = 1, .price = price};
+    struct lower_block b = {
+        .proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .nuse = 1, .price = price};
     memcpy(b.size, size, (size_t)rank * sizeof *size);
     b.use[0] = (struct lower_use){.view = out, .pat = 0};
     for (int k = 0; k < 3; k++)
@@ -213,27 +227,30 @@ static void map(struct lower *L, int rank, const int64_t *size, const struct isa
     lower_block_emit(L, &b);
 }
 
-void lower_map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
-               const struct lower_view *out) {
+void lower_map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain,
+               const struct lower_view *const in[3], const struct lower_view *out) {
     map(L, rank, size, chain, in, out, NULL);
 }
 
-double lower_map_cycles(const struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain, const struct lower_view *const in[3],
+double lower_map_cycles(const struct lower *L, int rank, const int64_t *size,
+                        const struct isa_chain *chain, const struct lower_view *const in[3],
                         const struct lower_view *out) {
     double cycles = 0;
-    struct lower dry = *L;   // nothing is emitted
+    struct lower dry = *L; // nothing is emitted
     map(&dry, rank, size, chain, in, out, &cycles);
     return cycles + (double)L->hw->vec_start;
 }
 
-void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate, const struct isa_chain *chain, int rank,
-                        const int64_t *size, int inner, const struct lower_view *const in[3], const struct lower_view *out) {
+void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate,
+                        const struct isa_chain *chain, int rank, const int64_t *size, int inner,
+                        const struct lower_view *const in[3], const struct lower_view *out) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_VRED);
     proto.u.VRED.red = red;
     proto.u.VRED.red_acc = accumulate;
     if (chain) proto.u.VRED.chain = *chain;
-    struct lower_block b = {.proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .inner = inner, .nuse = 1};
+    struct lower_block b = {
+        .proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .inner = inner, .nuse = 1};
     memcpy(b.size, size, (size_t)rank * sizeof *size);
     b.use[0] = (struct lower_use){.view = out, .pat = 0, .outer = true};
     for (int k = 0; k < 3; k++)
@@ -241,15 +258,17 @@ void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate, cons
     lower_block_emit(L, &b);
 }
 
-void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate, const struct isa_chain *chain, int rank,
-                      const int64_t *size, int inner, const struct lower_view *const in[3], const struct lower_view *out,
+void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate,
+                      const struct isa_chain *chain, int rank, const int64_t *size, int inner,
+                      const struct lower_view *const in[3], const struct lower_view *out,
                       const struct lower_view *red_out) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_VMAP);
     proto.u.VMAP.red = red;
     proto.u.VMAP.red_acc = accumulate;
     if (chain) proto.u.VMAP.chain = *chain;
-    struct lower_block b = {.proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .inner = inner, .nuse = 2};
+    struct lower_block b = {
+        .proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .inner = inner, .nuse = 2};
     memcpy(b.size, size, (size_t)rank * sizeof *size);
     b.use[0] = (struct lower_use){.view = out, .pat = 0};
     b.use[1] = (struct lower_use){.view = red_out, .pat = 4, .outer = true};

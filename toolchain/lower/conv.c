@@ -3,13 +3,15 @@
 //
 //   pack the weights per (group, tile of output channels) as [phase][kh][kw][c][o]
 //   for each image, group tile, and (rows, channels) or (channels, rows) tile:
-//       load the input rows that the tile's windows touch (only real ones; padding is the instruction's)
-//       per phase: MM.CONV into PSUM, V.MAP with the chain into the result's tile
+//       load the input rows that the tile's windows touch (only real ones; padding is the
+//       instruction's) per phase: MM.CONV into PSUM, V.MAP with the chain into the result's tile
 //       store
-//   chunked, when the weights of the smallest tile do not fit: k goes in pieces, ascending in (kh, kw, c), that accumulate
+//   chunked, when the weights of the smallest tile do not fit: k goes in pieces, ascending in (kh,
+//   kw, c), that accumulate
 //
-// A transposed convolution is one plain convolution per phase (output position modulo the strides) with the kernel's taps of
-// that phase reversed; the results of all phases meet in the result's tile.
+// A transposed convolution is one plain convolution per phase (output position modulo the strides)
+// with the kernel's taps of that phase reversed; the results of all phases meet in the result's
+// tile.
 #include "toolchain/lower/conv.h"
 #include "toolchain/lower/matmul.h"
 
@@ -17,10 +19,11 @@
 
 static struct lower_view pack_weights(struct lower *L, const struct lower_conv *c, int64_t to) {
     struct lower_view v = conv_packed(c, to);
-    int64_t es = lower_dtype_bytes(c->data_dtype), tiles = lower_ceil(c->og, to), bytes = c->group * tiles * c->k_total * to * es;
-    uint8_t *out = arena_alloc(L->a, (size_t)bytes);
+    int64_t es = lower_dtype_bytes(c->data_dtype), tiles = lower_ceil(c->og, to),
+            bytes = c->group * tiles * c->k_total * to * es;
+    uint8_t *out = arena_alloc(L->a, L->dry ? 1 : (size_t)bytes);
     const uint8_t *in = c->data;
-    for (int64_t g = 0; g < c->group; g++)
+    for (int64_t g = 0; g < c->group && !L->dry; g++)
         for (int i = 0; i < c->nphase; i++) {
             const struct conv_phase *ph = &c->phase[i];
             if (ph->zero) continue;
@@ -29,9 +32,11 @@ static struct lower_view pack_weights(struct lower *L, const struct lower_conv *
                 for (int64_t b = 0; b < ph->kw; b++)
                     for (int64_t ci = 0; ci < c->cg; ci++, k++)
                         for (int64_t o = 0; o < c->og; o++) {
-                            int64_t from = g * c->ws[0] + o * c->ws[1] + ci * c->ws[2] + (ph->i0 + a * ph->istep) * c->ws[3] +
+                            int64_t from = g * c->ws[0] + o * c->ws[1] + ci * c->ws[2] +
+                                           (ph->i0 + a * ph->istep) * c->ws[3] +
                                            (ph->j0 + b * ph->jstep) * c->ws[4];
-                            int64_t at = g * tiles * c->k_total * to + o / to * c->k_total * to + k * to + o % to;
+                            int64_t at = g * tiles * c->k_total * to + o / to * c->k_total * to +
+                                         k * to + o % to;
                             memcpy(out + at * es, in + from * es, (size_t)es);
                         }
         }
@@ -46,35 +51,44 @@ struct run {
     struct conv_streams s;
     int psum, pnext;
     enum isa_dtype acc;
-    int64_t cols;               // columns of one group in PSUM, a multiple of the array's
+    int64_t cols; // columns of one group in PSUM, a multiple of the array's
 };
 
-struct place {                  // where the loop stands
+struct place { // where the loop stands
     int64_t n, g, ng, o, no, u0, u1, v0, v1;
 };
 
 // Rows u of [from, to) whose output row exists in this phase.
-static void valid(int64_t from, int64_t to, int64_t os, int64_t r, int64_t crop, int64_t size, int64_t *lo, int64_t *hi) {
-    int64_t first = lower_ceil(lower_max(crop - r, 0), os), end = lower_ceil(lower_max(crop + size - r, 0), os);
+static void valid(int64_t from, int64_t to, int64_t os, int64_t r, int64_t crop, int64_t size,
+                  int64_t *lo, int64_t *hi) {
+    int64_t first = lower_ceil(lower_max(crop - r, 0), os),
+            end = lower_ceil(lower_max(crop + size - r, 0), os);
     *lo = lower_max(from, first);
     *hi = lower_min(to, end);
 }
 
-static struct lower_view fetch_x(struct run *r, const struct place *at, int64_t c0, int64_t nc, int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
+static struct lower_view fetch_x(struct run *r, const struct place *at, int64_t c0, int64_t nc,
+                                 int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
     int64_t start[LOWER_DIMS] = {at->n, c0, h0, w0}, size[LOWER_DIMS] = {1, nc, h1 - h0, w1 - w0};
     return lower_stream_fetch(r->L, &r->s.x, start, size);
 }
 
 static struct lower_view fetch_w(struct run *r, const struct place *at, int64_t k0, int64_t k) {
-    int64_t start[LOWER_DIMS] = {at->g, at->o / r->t->to, k0, 0}, size[LOWER_DIMS] = {at->ng, 1, k, r->t->to};
+    int64_t start[LOWER_DIMS] = {at->g, at->o / r->t->to, k0, 0},
+            size[LOWER_DIMS] = {at->ng, 1, k, r->t->to};
     return lower_stream_fetch(r->L, &r->s.w, start, size);
 }
 
-struct window { int64_t h0, h1, w0, w1; };  // input rows and columns on chip
+struct window {
+    int64_t h0, h1, w0, w1;
+}; // input rows and columns on chip
 
-// One MM.CONV: taps [i0, i1) x [j0, j1), nc channels, of group gi of the tile. x and w point at the first channel and tap.
-static void emit(struct run *r, const struct place *at, const struct conv_phase *ph, const struct lower_view *x, const struct lower_view *w,
-                 const struct window *in, const int64_t tap[4], int64_t nc, int64_t gi, const int64_t uv[4], int slot, bool init) {
+// One MM.CONV: taps [i0, i1) x [j0, j1), nc channels, of group gi of the tile. x and w point at the
+// first channel and tap.
+static void emit(struct run *r, const struct place *at, const struct conv_phase *ph,
+                 const struct lower_view *x, const struct lower_view *w, const struct window *in,
+                 const int64_t tap[4], int64_t nc, int64_t gi, const int64_t uv[4], int slot,
+                 bool init) {
     struct lower *L = r->L;
     const struct lower_conv *c = r->c;
     struct tile_op *op = tile_emit(L->p, ISA_OP_MMCONV, TILE_COMPUTE);
@@ -88,17 +102,21 @@ static void emit(struct run *r, const struct place *at, const struct conv_phase 
     f->dw = ph->dw;
     f->pad_top = in->h0 + ph->pt - uv[0] * c->sh - tap[0] * ph->dh;
     f->pad_left = in->w0 + ph->pl - uv[2] * c->sw - tap[2] * ph->dw;
-    tile_operand(op, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 3, (int64_t[]){nc, in->w1 - in->w0, in->h1 - in->h0},
+    tile_operand(op, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 3,
+                 (int64_t[]){nc, in->w1 - in->w0, in->h1 - in->h0},
                  (int64_t[]){x->stride[CONV_C], x->stride[CONV_X], x->stride[CONV_Y]});
-    tile_operand(op, 1, L->p, w->buf, w->slot, w->dtype, w->offset, 2, (int64_t[]){at->no, f->kh * f->kw * nc}, (int64_t[]){1, r->t->to});
+    tile_operand(op, 1, L->p, w->buf, w->slot, w->dtype, w->offset, 2,
+                 (int64_t[]){at->no, f->kh * f->kw * nc}, (int64_t[]){1, r->t->to});
     int64_t row = r->t->tg * r->cols;
-    tile_operand(op, 2, L->p, r->psum, slot, r->acc, gi * r->cols * 4, 3, (int64_t[]){at->no, uv[3] - uv[2], uv[1] - uv[0]},
+    tile_operand(op, 2, L->p, r->psum, slot, r->acc, gi * r->cols * 4, 3,
+                 (int64_t[]){at->no, uv[3] - uv[2], uv[1] - uv[0]},
                  (int64_t[]){1, row, row * r->t->tv});
 }
 
 // All of k at once: one instruction per group.
-static void product(struct run *r, const struct place *at, const struct conv_phase *ph, const struct lower_view *x, const struct lower_view *w,
-                    const struct window *in, const int64_t uv[4], int slot) {
+static void product(struct run *r, const struct place *at, const struct conv_phase *ph,
+                    const struct lower_view *x, const struct lower_view *w, const struct window *in,
+                    const int64_t uv[4], int slot) {
     const struct lower_conv *c = r->c;
     for (int64_t gi = 0; gi < at->ng; gi++) {
         struct lower_view xg = lower_at(x, CONV_RANK, (int64_t[]){0, gi * c->cg, 0, 0});
@@ -108,19 +126,22 @@ static void product(struct run *r, const struct place *at, const struct conv_pha
 }
 
 // k in chunks, each with its own loads.
-static void product_chunked(struct run *r, const struct place *at, const struct conv_phase *ph, const int64_t uv[4], int slot) {
+static void product_chunked(struct run *r, const struct place *at, const struct conv_phase *ph,
+                            const int64_t uv[4], int slot) {
     const struct lower_conv *c = r->c;
     const struct conv_tile *t = r->t;
     bool first = true;
     for (int64_t i = 0; i < ph->kh; i += t->ti)
         for (int64_t j = 0; j < ph->kw; j += t->tj)
             for (int64_t ch = 0; ch < c->cg; ch += t->tc) {
-                int64_t tap[4] = {i, lower_min(i + t->ti, ph->kh), j, lower_min(j + t->tj, ph->kw)}, nc = lower_min(t->tc, c->cg - ch);
+                int64_t tap[4] = {i, lower_min(i + t->ti, ph->kh), j, lower_min(j + t->tj, ph->kw)},
+                        nc = lower_min(t->tc, c->cg - ch);
                 struct window in;
                 tile_step(r->L->p);
                 conv_needs(c, ph, 0, uv[0], uv[1], tap[0], tap[1], &in.h0, &in.h1);
                 conv_needs(c, ph, 1, uv[2], uv[3], tap[2], tap[3], &in.w0, &in.w1);
-                struct lower_view x = fetch_x(r, at, at->g * c->cg + ch, nc, in.h0, in.h1, in.w0, in.w1);
+                struct lower_view x =
+                    fetch_x(r, at, at->g * c->cg + ch, nc, in.h0, in.h1, in.w0, in.w1);
                 int64_t k = (tap[1] - tap[0]) * (tap[3] - tap[2]) * nc;
                 struct lower_view w = fetch_w(r, at, ph->k_at + (i * ph->kw + j) * c->cg + ch, k);
                 emit(r, at, ph, &x, &w, &in, tap, nc, 0, uv, slot, first);
@@ -129,13 +150,19 @@ static void product_chunked(struct run *r, const struct place *at, const struct 
 }
 
 // The chain over one phase's results, from PSUM into the result's tile.
-static void finish(struct run *r, const struct place *at, const struct conv_phase *ph, const int64_t uv[4], int slot,
-                   const struct lower_view *tile, const struct lower_view *const extra[3], int64_t y0, int64_t x0) {
+static void finish(struct run *r, const struct place *at, const struct conv_phase *ph,
+                   const int64_t uv[4], int slot, const struct lower_view *tile,
+                   const struct lower_view *const extra[3], int64_t y0, int64_t x0) {
     const struct lower_conv *c = r->c;
     int64_t row = r->t->tg * r->cols, size[4] = {uv[1] - uv[0], uv[3] - uv[2], at->ng, at->no};
-    struct lower_view d = {.buf = r->psum, .slot = slot, .dtype = r->acc, .stride = {row * r->t->tv, row, r->cols, 1}}, v[4];
+    struct lower_view d = {.buf = r->psum,
+                           .slot = slot,
+                           .dtype = r->acc,
+                           .stride = {row * r->t->tv, row, r->cols, 1}},
+                      v[4];
     const struct lower_view *all[4] = {tile, NULL, extra[1], extra[2]};
-    int64_t first[CONV_RANK] = {0, 0, c->os_h * uv[0] + ph->ry - c->crop_h - y0, c->os_w * uv[2] + ph->rx - c->crop_w - x0};
+    int64_t first[CONV_RANK] = {0, 0, c->os_h * uv[0] + ph->ry - c->crop_h - y0,
+                                c->os_w * uv[2] + ph->rx - c->crop_w - x0};
     for (int i = 0; i < 4; i++) {
         if (!all[i]) continue;
         v[i] = lower_at(all[i], CONV_RANK, first);
@@ -150,10 +177,13 @@ static void finish(struct run *r, const struct place *at, const struct conv_phas
 static void tile(struct run *r, const struct place *at) {
     struct lower *L = r->L;
     const struct lower_conv *c = r->c;
-    int64_t y0 = lower_max(0, c->os_h * at->u0 - c->crop_h), y1 = lower_min(c->p, c->os_h * at->u1 - c->crop_h);
-    int64_t x0 = lower_max(0, c->os_w * at->v0 - c->crop_w), x1 = lower_min(c->q, c->os_w * at->v1 - c->crop_w);
+    int64_t y0 = lower_max(0, c->os_h * at->u0 - c->crop_h),
+            y1 = lower_min(c->p, c->os_h * at->u1 - c->crop_h);
+    int64_t x0 = lower_max(0, c->os_w * at->v0 - c->crop_w),
+            x1 = lower_min(c->q, c->os_w * at->v1 - c->crop_w);
     if (y1 <= y0 || x1 <= x0) return;
-    int64_t ostart[LOWER_DIMS] = {at->n, at->g * c->og + at->o, y0, x0}, osize[LOWER_DIMS] = {1, at->ng * at->no, y1 - y0, x1 - x0};
+    int64_t ostart[LOWER_DIMS] = {at->n, at->g * c->og + at->o, y0, x0},
+            osize[LOWER_DIMS] = {1, at->ng * at->no, y1 - y0, x1 - x0};
     struct window in = {c->h, 0, c->w, 0};
     struct lower_view x, w, v[3], out = lower_sink_tile(&r->s.out, ostart);
     const struct lower_view *extra[3] = {NULL, NULL, NULL};
@@ -163,7 +193,8 @@ static void tile(struct run *r, const struct place *at) {
             struct window one;
             conv_needs(c, &c->phase[i], 0, at->u0, at->u1, 0, c->phase[i].kh, &one.h0, &one.h1);
             conv_needs(c, &c->phase[i], 1, at->v0, at->v1, 0, c->phase[i].kw, &one.w0, &one.w1);
-            in = (struct window){lower_min(in.h0, one.h0), lower_max(in.h1, one.h1), lower_min(in.w0, one.w0), lower_max(in.w1, one.w1)};
+            in = (struct window){lower_min(in.h0, one.h0), lower_max(in.h1, one.h1),
+                                 lower_min(in.w0, one.w0), lower_max(in.w1, one.w1)};
         }
         x = fetch_x(r, at, at->g * c->cg, at->ng * c->cg, in.h0, in.h1, in.w0, in.w1);
         w = fetch_w(r, at, 0, c->k_total);
@@ -181,8 +212,10 @@ static void tile(struct run *r, const struct place *at) {
         if (uv[1] <= uv[0] || uv[3] <= uv[2]) continue;
         int slot = r->pnext;
         r->pnext = (r->pnext + 1) % r->t->psum_slots;
-        if (r->t->chunked) product_chunked(r, at, ph, uv, slot);
-        else product(r, at, ph, &x, &w, &in, uv, slot);
+        if (r->t->chunked)
+            product_chunked(r, at, ph, uv, slot);
+        else
+            product(r, at, ph, &x, &w, &in, uv, slot);
         finish(r, at, ph, uv, slot, &out, extra, y0, x0);
     }
     lower_sink_store(L, &r->s.out, &out, ostart, osize);
@@ -214,14 +247,16 @@ npu_status lower_conv_run(struct lower *L, const struct lower_conv *c) {
     L->kernel->estimate_cycles += t.cycles;
     int64_t outputs = c->batch * c->group * c->og * c->p * c->q;
     L->kernel->vector_elems += outputs;
-    L->kernel->macs += c->nphase == 1 ? outputs * c->k_total : c->batch * c->h * c->w * c->group * c->og * c->k_total;
+    L->kernel->macs += c->nphase == 1 ? outputs * c->k_total
+                                      : c->batch * c->h * c->w * c->group * c->og * c->k_total;
     r.acc = isa_dtype_is_int((int)c->x.dtype) ? ISA_I32 : ISA_F32;
     r.cols = lower_ceil(t.to, L->hw->mxu_cols) * L->hw->mxu_cols;
     struct lower_view w = pack_weights(L, c, t.to);
     conv_streams_init(L, c, &w, &t, &r.s);
     lower_stream_open(L, &r.s.x);
     lower_stream_open(L, &r.s.w);
-    for (int i = 1; i < 3; i++) lower_stream_open(L, &r.s.extra[i]);
+    for (int i = 1; i < 3; i++)
+        lower_stream_open(L, &r.s.extra[i]);
     lower_stream_open(L, &r.s.out);
     r.psum = tile_add_psum(L->p, "psum", t.tu * t.tv * t.tg * r.cols * 4, t.psum_slots);
     struct place at;
@@ -259,12 +294,17 @@ static void shapes(const struct lower *L, const struct graph_node *n, struct low
 
 static npu_status constant_weights(const struct graph_node *n) {
     if (n->inputs[1]->data) return NULL;
-    return npu_fail(UNSUPPORTED, "weights '%s' are computed by the model; constant weights are needed", n->inputs[1]->name);
+    return npu_fail(UNSUPPORTED,
+                    "weights '%s' are computed by the model; constant weights are needed",
+                    n->inputs[1]->name);
 }
 
 // A 1x1 convolution over contiguous pixels is a matrix product.
-static bool as_matmul(const struct lower_conv *c, const struct conv_phase *ph, struct lower_mm *mm) {
-    if (c->group != 1 || ph->kh != 1 || ph->kw != 1 || c->sh != 1 || c->sw != 1 || c->p != c->h || c->q != c->w || ph->pt || ph->pl) return false;
+static bool as_matmul(const struct lower_conv *c, const struct conv_phase *ph,
+                      struct lower_mm *mm) {
+    if (c->group != 1 || ph->kh != 1 || ph->kw != 1 || c->sh != 1 || c->sw != 1 || c->p != c->h ||
+        c->q != c->w || ph->pt || ph->pl)
+        return false;
     const struct lower_view *views[] = {&c->x, &c->out, &c->e.in[1], &c->e.in[2]};
     struct lower_view *to[] = {&mm->a, &mm->out, &mm->e.in[1], &mm->e.in[2]};
     memset(mm, 0, sizeof *mm);
@@ -283,7 +323,9 @@ static bool as_matmul(const struct lower_conv *c, const struct conv_phase *ph, s
     mm->m = c->w;
     mm->k = c->cg;
     mm->n = c->og;
-    mm->b = (struct lower_view){.buf = -1, .dtype = c->data_dtype, .stride = {0, 0, c->ws[2], c->ws[1]}};
+    mm->b = (struct lower_view){.buf = -1,
+                                .dtype = c->data_dtype,
+                                .stride = {0, 0, c->ws[2], c->ws[1]}};
     mm->data = c->data;
     mm->data_name = c->data_name;
     return true;
@@ -296,9 +338,12 @@ npu_status lower_conv(struct lower *L, const struct graph_node *n) {
     if (c.group > 1 && c.cg == 1) return lower_depthwise(L, n);
     int64_t kh = n->inputs[1]->dims[2], kw = n->inputs[1]->dims[3];
     struct conv_phase ph = {.kh = kh, .kw = kw, .istep = 1, .jstep = 1};
-    ph.dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1), ph.dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
-    ph.pt = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0), ph.pl = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
-    c.sh = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1), c.sw = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
+    ph.dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1),
+    ph.dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
+    ph.pt = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0),
+    ph.pl = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
+    c.sh = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1),
+    c.sw = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
     c.nphase = 1;
     c.phase = &ph;
     c.u1 = c.p, c.v1 = c.q;
@@ -318,7 +363,8 @@ npu_status lower_conv(struct lower *L, const struct graph_node *n) {
         c.sw = 1;
     }
     if (c.sh > 256 || c.sw > 256 || ph.dh > 256 || ph.dw > 256)
-        return npu_fail(UNSUPPORTED, "strides %lldx%lld, dilations %lldx%lld: at most 256 each", (long long)c.sh, (long long)c.sw, (long long)ph.dh, (long long)ph.dw);
+        return npu_fail(UNSUPPORTED, "strides %lldx%lld, dilations %lldx%lld: at most 256 each",
+                        (long long)c.sh, (long long)c.sw, (long long)ph.dh, (long long)ph.dw);
     struct lower_mm mm;
     if (as_matmul(&c, &ph, &mm)) {
         lower_kernel(L, n, "conv_1x1");
@@ -338,7 +384,8 @@ static int64_t gcd(int64_t a, int64_t b) {
 }
 
 // Taps i of [0, k) with i * d = s * q + r: first, distance, count, q of the first, distance of q.
-static int64_t taps(int64_t k, int64_t s, int64_t d, int64_t r, int64_t *i0, int64_t *istep, int64_t *q0, int64_t *dq) {
+static int64_t taps(int64_t k, int64_t s, int64_t d, int64_t r, int64_t *i0, int64_t *istep,
+                    int64_t *q0, int64_t *dq) {
     int64_t g = gcd(s, d);
     *istep = s / g;
     *dq = d / g;
@@ -355,9 +402,12 @@ npu_status lower_convt(struct lower *L, const struct graph_node *n) {
     NPU_TRY(constant_weights(n));
     shapes(L, n, &c);
     int64_t kh = n->inputs[1]->dims[2], kw = n->inputs[1]->dims[3];
-    int64_t dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1), dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
-    c.os_h = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1), c.os_w = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
-    c.crop_h = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0), c.crop_w = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
+    int64_t dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1),
+            dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
+    c.os_h = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1),
+    c.os_w = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
+    c.crop_h = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0),
+    c.crop_w = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
     c.u0 = c.crop_h / c.os_h, c.u1 = lower_ceil(c.crop_h + c.p, c.os_h);
     c.v0 = c.crop_w / c.os_w, c.v1 = lower_ceil(c.crop_w + c.q, c.os_w);
     int64_t ws[5] = {c.cg * c.og * kh * kw, kh * kw, c.og * kh * kw, kw, 1};
@@ -367,12 +417,30 @@ npu_status lower_convt(struct lower *L, const struct graph_node *n) {
         for (int64_t rx = 0; rx < c.os_w; rx++) {
             struct conv_phase *ph = &c.phase[c.nphase++];
             int64_t i0, istep, j0, jstep, q0 = 0, dq, e0 = 0, de;
-            int64_t a = taps(kh, c.os_h, dh, ry, &i0, &istep, &q0, &dq), b = taps(kw, c.os_w, dw, rx, &j0, &jstep, &e0, &de);
-            *ph = (struct conv_phase){.kh = 1, .kw = 1, .dh = 1, .dw = 1, .ry = ry, .rx = rx, .zero = true, .k_at = c.k_total};
+            int64_t a = taps(kh, c.os_h, dh, ry, &i0, &istep, &q0, &dq),
+                    b = taps(kw, c.os_w, dw, rx, &j0, &jstep, &e0, &de);
+            *ph = (struct conv_phase){.kh = 1,
+                                      .kw = 1,
+                                      .dh = 1,
+                                      .dw = 1,
+                                      .ry = ry,
+                                      .rx = rx,
+                                      .zero = true,
+                                      .k_at = c.k_total};
             if (a && b)
-                *ph = (struct conv_phase){.kh = a, .kw = b, .dh = dq, .dw = de, .pt = q0 + (a - 1) * dq, .pl = e0 + (b - 1) * de,
-                                          .i0 = i0 + (a - 1) * istep, .istep = -istep, .j0 = j0 + (b - 1) * jstep, .jstep = -jstep,
-                                          .ry = ry, .rx = rx, .k_at = c.k_total};
+                *ph = (struct conv_phase){.kh = a,
+                                          .kw = b,
+                                          .dh = dq,
+                                          .dw = de,
+                                          .pt = q0 + (a - 1) * dq,
+                                          .pl = e0 + (b - 1) * de,
+                                          .i0 = i0 + (a - 1) * istep,
+                                          .istep = -istep,
+                                          .j0 = j0 + (b - 1) * jstep,
+                                          .jstep = -jstep,
+                                          .ry = ry,
+                                          .rx = rx,
+                                          .k_at = c.k_total};
             c.k_total += ph->kh * ph->kw * c.cg;
         }
     lower_kernel(L, n, "convt_phases");

@@ -5,54 +5,60 @@
 
 #include "toolchain/lower/internal.h"
 
-// One plain convolution whose results lie os_h rows and os_w columns apart in the output: a convolution has one phase,
-// a transposed one has one per position modulo its strides.
-//   out row  y = os_h * u + ry - crop_h;  input row of tap a: u * sh + a * dh - pt;  weight row i0 + a * istep
+// One plain convolution whose results lie os_h rows and os_w columns apart in the output: a
+// convolution has one phase, a transposed one has one per position modulo its strides.
+//   out row  y = os_h * u + ry - crop_h;  input row of tap a: u * sh + a * dh - pt;  weight row i0
+//   + a * istep
 // and the same across.
 struct conv_phase {
     int64_t kh, kw, dh, dw, pt, pl;
     int64_t i0, istep, j0, jstep;
     int64_t ry, rx;
-    bool zero;        // no tap reaches these outputs: one tap of weight 0
-    int64_t k_at;     // first k of its weights among all phases
+    bool zero;    // no tap reaches these outputs: one tap of weight 0
+    int64_t k_at; // first k of its weights among all phases
 };
 
 struct lower_conv {
     int64_t batch, h, w, p, q;
-    int64_t group, cg, og;          // groups; input and output channels of one
-    int64_t sh, sw;                 // strides of the input
+    int64_t group, cg, og; // groups; input and output channels of one
+    int64_t sh, sw;        // strides of the input
     int64_t os_h, os_w, crop_h, crop_w;
-    int64_t u0, u1, v0, v1;         // range of u and v
+    int64_t u0, u1, v0, v1; // range of u and v
     int nphase;
     struct conv_phase *phase;
-    int64_t k_total;                // sum over phases of kh * kw * cg
-    struct lower_view x, out;       // over (n, c, h, w) and (n, o, p, q)
-    struct lower_epilogue e;        // over (n, o, p, q)
-    const void *data;               // weight element of (group, o in group, c in group, i, j) at sum(index * ws)
+    int64_t k_total;          // sum over phases of kh * kw * cg
+    struct lower_view x, out; // over (n, c, h, w) and (n, o, p, q)
+    struct lower_epilogue e;  // over (n, o, p, q)
+    const void *data; // weight element of (group, o in group, c in group, i, j) at sum(index * ws)
     const char *data_name;
     enum isa_dtype data_dtype;
     int64_t ws[5];
 };
 
-enum { CONV_N, CONV_C, CONV_Y, CONV_X, CONV_RANK };  // dimensions of x and out
+enum { CONV_N, CONV_C, CONV_Y, CONV_X, CONV_RANK }; // dimensions of x and out
 
 struct conv_tile {
-    int64_t tu, tv, to, tg;         // rows and columns in u and v, output channels, groups
-    int64_t ti, tj, tc;             // taps and channels of one k chunk; chunked: the whole k does not stay on chip
+    int64_t tu, tv, to, tg; // rows and columns in u and v, output channels, groups
+    int64_t ti, tj,
+        tc; // taps and channels of one k chunk; chunked: the whole k does not stay on chip
     bool chunked, o_outer, whole_x, whole_w;
     int psum_slots;
     double cycles;
     int64_t bytes;
 };
-struct conv_streams { struct lower_stream x, w, out, extra[3]; };
+struct conv_streams {
+    struct lower_stream x, w, out, extra[3];
+};
 
 // Packed weights [group][o tile][k][to]: strides over (group, o tile, k, o in tile); buf not set.
 struct lower_view conv_packed(const struct lower_conv *c, int64_t to);
-void conv_streams_init(const struct lower *L, const struct lower_conv *c, const struct lower_view *w, const struct conv_tile *t,
+void conv_streams_init(const struct lower *L, const struct lower_conv *c,
+                       const struct lower_view *w, const struct conv_tile *t,
                        struct conv_streams *s);
-// Input rows (axis 0) or columns (1) that taps [a0, a1) of a phase need for u in [from, to): clipped to the input, at least one.
-void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from, int64_t to, int64_t a0, int64_t a1,
-                int64_t *lo, int64_t *hi);
+// Input rows (axis 0) or columns (1) that taps [a0, a1) of a phase need for u in [from, to):
+// clipped to the input, at least one.
+void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from,
+                int64_t to, int64_t a0, int64_t a1, int64_t *lo, int64_t *hi);
 npu_status conv_choose(const struct lower *L, const struct lower_conv *c, struct conv_tile *out);
 npu_status lower_conv_run(struct lower *L, const struct lower_conv *c);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile sizes of a convolution: combinations of short lists per dimension, priced; the cheapest that fits half of the
-// scratchpad wins, else the cheapest that fits at all.
-#include "toolchain/lower/conv.h"
+// Tile sizes of a convolution: combinations of short lists per dimension, priced; the cheapest that
+// fits wins.
 #include "isa/timing.h"
+#include "toolchain/lower/conv.h"
 
 #include <string.h>
 
@@ -18,20 +18,24 @@ struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
     return v;
 }
 
-void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from, int64_t to, int64_t a0, int64_t a1,
-                int64_t *lo, int64_t *hi) {
-    int64_t s = axis ? c->sw : c->sh, d = axis ? ph->dw : ph->dh, pad = axis ? ph->pl : ph->pt, n = axis ? c->w : c->h;
+void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from,
+                int64_t to, int64_t a0, int64_t a1, int64_t *lo, int64_t *hi) {
+    int64_t s = axis ? c->sw : c->sh, d = axis ? ph->dw : ph->dh, pad = axis ? ph->pl : ph->pt,
+            n = axis ? c->w : c->h;
     int64_t first = from * s + a0 * d - pad, last = (to - 1) * s + (a1 - 1) * d - pad;
     *lo = lower_max(0, lower_min(first, n - 1));
     *hi = lower_max(*lo + 1, lower_min(last + 1, n));
 }
 
-// Most input rows (axis 0) or columns that a tile of `t` needs: of one chunk of `taps`, or (0) of all phases together.
+// Most input rows (axis 0) or columns that a tile of `t` needs: of one chunk of `taps`, or (0) of
+// all phases together.
 static int64_t span(const struct lower_conv *c, int axis, int64_t t, int64_t taps) {
-    int64_t s = axis ? c->sw : c->sh, n = axis ? c->w : c->h, lo = INT64_MAX, hi = INT64_MIN, longest = 1;
+    int64_t s = axis ? c->sw : c->sh, n = axis ? c->w : c->h, lo = INT64_MAX, hi = INT64_MIN,
+            longest = 1;
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];
-        int64_t d = axis ? ph->dw : ph->dh, pad = axis ? ph->pl : ph->pt, k = axis ? ph->kw : ph->kh;
+        int64_t d = axis ? ph->dw : ph->dh, pad = axis ? ph->pl : ph->pt,
+                k = axis ? ph->kw : ph->kh;
         lo = lower_min(lo, -pad);
         hi = lower_max(hi, (t - 1) * s + (k - 1) * d - pad);
         longest = lower_max(longest, (t - 1) * s + (lower_min(taps, k) - 1) * d + 1);
@@ -39,19 +43,23 @@ static int64_t span(const struct lower_conv *c, int axis, int64_t t, int64_t tap
     return lower_min(taps ? longest : hi - lo + 1, n);
 }
 
-void conv_streams_init(const struct lower *L, const struct lower_conv *c, const struct lower_view *w, const struct conv_tile *t,
+void conv_streams_init(const struct lower *L, const struct lower_conv *c,
+                       const struct lower_view *w, const struct conv_tile *t,
                        struct conv_streams *s) {
     memset(s, 0, sizeof *s);
     int64_t full[CONV_RANK] = {c->batch, c->group * c->cg, c->h, c->w};
-    int64_t block[CONV_RANK] = {1, t->chunked ? (t->tg > 1 ? t->tg * c->cg : t->tc) : t->tg * c->cg, span(c, 0, t->tu, t->chunked ? t->ti : 0),
+    int64_t block[CONV_RANK] = {1, t->chunked ? (t->tg > 1 ? t->tg * c->cg : t->tc) : t->tg * c->cg,
+                                span(c, 0, t->tu, t->chunked ? t->ti : 0),
                                 span(c, 1, t->tv, t->chunked ? t->tj : 0)};
     lower_stream_init(&s->x, "x", &c->x, CONV_RANK, full, block, L->slots, t->whole_x);
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     int64_t k_block = t->chunked ? t->ti * t->tj * t->tc : c->k_total;
-    int64_t w_full[4] = {c->group, lower_ceil(c->og, t->to), c->k_total, t->to}, w_block[4] = {t->tg, 1, k_block, t->to};
+    int64_t w_full[4] = {c->group, lower_ceil(c->og, t->to), c->k_total, t->to},
+            w_block[4] = {t->tg, 1, k_block, t->to};
     lower_stream_init(&s->w, "weights", w, 4, w_full, w_block, L->slots, t->whole_w);
     int64_t o_full[CONV_RANK] = {c->batch, c->group * c->og, c->p, c->q};
-    int64_t o_block[CONV_RANK] = {1, t->tg * t->to, lower_min(t->tu * c->os_h, c->p), lower_min(t->tv * c->os_w, c->q)};
+    int64_t o_block[CONV_RANK] = {1, t->tg * t->to, lower_min(t->tu * c->os_h, c->p),
+                                  lower_min(t->tv * c->os_w, c->q)};
     lower_stream_init(&s->out, "out", &c->out, CONV_RANK, o_full, o_block, L->slots, false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++) {
@@ -60,11 +68,13 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c, const 
         int64_t bytes = lower_dtype_bytes(v->dtype);
         for (int d = 0; d < CONV_RANK; d++)
             if (v->stride[d]) bytes *= o_full[d];
-        lower_stream_init(&s->extra[i], names[i], v, CONV_RANK, o_full, o_block, L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
+        lower_stream_init(&s->extra[i], names[i], v, CONV_RANK, o_full, o_block, L->slots,
+                          bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, struct lower_step *sum) {
+static void add_loads(const struct lower *L, const struct lower_stream *s, double loads,
+                      struct lower_step *sum) {
     sum->dma_cycles += loads * lower_dma_cycles(L, &s->src, s->rank, s->block);
     sum->dma_bytes += loads * lower_dma_bytes(L, &s->src, s->rank, s->block);
 }
@@ -77,12 +87,14 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
     struct conv_streams s;
     struct lower_view w = conv_packed(c, t->to);
     conv_streams_init(L, c, &w, t, &s);
-    t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.w) + lower_stream_bytes(&s.out) + lower_stream_bytes(&s.extra[1]) +
-               lower_stream_bytes(&s.extra[2]);
+    t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.w) + lower_stream_bytes(&s.out) +
+               lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]);
     double ut = (double)lower_ceil(c->u1 - c->u0, t->tu) * (double)lower_ceil(c->v1 - c->v0, t->tv);
-    double ot = (double)lower_ceil(c->og, t->to), gt = (double)lower_ceil(c->group, t->tg), bt = (double)c->batch;
+    double ot = (double)lower_ceil(c->og, t->to), gt = (double)lower_ceil(c->group, t->tg),
+           bt = (double)c->batch;
     double tiles = ut * ot * gt * bt, nchunk = 0;
-    for (int i = 0; i < c->nphase; i++) nchunk += (double)chunks(t, &c->phase[i], c->cg);
+    for (int i = 0; i < c->nphase; i++)
+        nchunk += (double)chunks(t, &c->phase[i], c->cg);
     struct lower_step sum = {0};
     double x_loads, w_loads;
     if (t->chunked) {
@@ -99,31 +111,41 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
     double latency = 0;
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];
-        struct isa_mm_shape shape = {.m = t->tu * t->tv, .n = t->to, .dtype_a = (int)c->x.dtype, .dtype_b = (int)c->data_dtype,
-                                     .k = t->chunked ? lower_min(t->ti, ph->kh) * lower_min(t->tj, ph->kw) * t->tc : ph->kh * ph->kw * c->cg,
+        struct isa_mm_shape shape = {.m = t->tu * t->tv,
+                                     .n = t->to,
+                                     .dtype_a = (int)c->x.dtype,
+                                     .dtype_b = (int)c->data_dtype,
+                                     .k = t->chunked ? lower_min(t->ti, ph->kh) *
+                                                           lower_min(t->tj, ph->kw) * t->tc
+                                                     : ph->kh * ph->kw * c->cg,
                                      .transposed_a = c->cg > 1 && s.x.pack[CONV_C] != 1};
         struct isa_cost cost = isa_time_mm(L->hw, &shape);
         int64_t size[3] = {lower_min(t->tc, c->cg), s.x.block[CONV_X], s.x.block[CONV_Y]};
         int64_t stride[3] = {s.x.pack[CONV_C], s.x.pack[CONV_X], s.x.pack[CONV_Y]};
-        double passes = (double)lower_ceil(t->to, L->hw->mxu_cols), cycles = (double)cost.issue_cycles;
-        double banks = lower_bank_cycles(L, s.x.dtype, 3, size, stride, (double)(shape.m * shape.k) * passes);
+        double passes = (double)lower_ceil(t->to, L->hw->mxu_cols),
+               cycles = (double)cost.issue_cycles;
+        double banks =
+            lower_bank_cycles(L, s.x.dtype, 3, size, stride, (double)(shape.m * shape.k) * passes);
         if (banks > cycles) cycles = banks;
         sum.mxu_cycles += tiles * (double)t->tg * (double)chunks(t, ph, c->cg) * cycles;
         latency = (double)(cost.done_cycles - cost.issue_cycles);
-        struct isa_vec_shape vec = {.elems = t->tu * t->tv * t->to * t->tg, .steps = 1, .psum_elems = t->tu * t->tv * t->to * t->tg};
+        struct isa_vec_shape vec = {.elems = t->tu * t->tv * t->to * t->tg,
+                                    .steps = 1,
+                                    .psum_elems = t->tu * t->tv * t->to * t->tg};
         vec.stages = lower_chain_stages(&c->e.chain, &vec.special);
         sum.vec_cycles += tiles * (double)isa_time_vec(L->hw, &vec).issue_cycles;
     }
     double steps = tiles * (t->chunked ? nchunk : 1);
-    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps, sum.vec_cycles / steps};
+    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps,
+                              sum.vec_cycles / steps, t->bytes};
     t->cycles = lower_steps_cycles(L, steps, &step) + latency * (t->psum_slots > 1 ? 1 : tiles);
 }
 
-static void consider(const struct lower *L, const struct lower_conv *c, struct conv_tile t, int64_t budget, struct conv_tile *best,
-                     struct conv_tile *least) {
+static void consider(const struct lower *L, const struct lower_conv *c, struct conv_tile t,
+                     struct conv_tile *best, struct conv_tile *least) {
     evaluate(L, c, &t);
     if (!least->tu || t.bytes < least->bytes) *least = t;
-    if (t.bytes <= budget && (!best->tu || t.cycles < best->cycles)) *best = t;
+    if (t.bytes <= lower_spm(L, true) && (!best->tu || t.cycles < best->cycles)) *best = t;
 }
 
 // Even splits of n into tiles that are multiples of unit.
@@ -152,8 +174,8 @@ static int halvings(int64_t n, int64_t most, int64_t *out) {
 }
 
 // All tiles (rows, columns, modes) for given channels and chunk.
-static void search_plane(const struct lower *L, const struct lower_conv *c, struct conv_tile t, int64_t budget, struct conv_tile *best,
-                         struct conv_tile *least) {
+static void search_plane(const struct lower *L, const struct lower_conv *c, struct conv_tile t,
+                         struct conv_tile *best, struct conv_tile *least) {
     int64_t tv[2 * CHOICES], tu[2 * CHOICES], cols = L->hw->mxu_cols;
     int64_t most = lower_psum_rows(L) / t.psum_slots / (t.tg * lower_ceil(t.to, cols));
     if (most < 1) return;
@@ -167,14 +189,15 @@ static void search_plane(const struct lower *L, const struct lower_conv *c, stru
                 t.o_outer = mode & 1;
                 t.whole_x = mode & 2;
                 t.whole_w = mode & 4;
-                consider(L, c, t, budget, best, least);
+                consider(L, c, t, best, least);
             }
         }
-        if (best->tu && i >= 2) break;  // narrow tiles only when wide ones do not fit
+        if (best->tu && i >= 2) break; // narrow tiles only when wide ones do not fit
     }
 }
 
-static void search(const struct lower *L, const struct lower_conv *c, bool chunked, int64_t budget, struct conv_tile *best, struct conv_tile *least) {
+static void search(const struct lower *L, const struct lower_conv *c, bool chunked,
+                   struct conv_tile *best, struct conv_tile *least) {
     int64_t to[CHOICES + 2], tg[2 * CHOICES], cols = L->hw->mxu_cols, kh = 1, kw = 1;
     for (int i = 0; i < c->nphase; i++) {
         kh = lower_max(kh, c->phase[i].kh);
@@ -185,23 +208,30 @@ static void search(const struct lower *L, const struct lower_conv *c, bool chunk
     for (int pslots = L->slots; pslots >= 1; pslots--)
         for (int i = 0; i < no; i++)
             for (int g = 0; g < ng; g++) {
-                struct conv_tile t = {.to = to[i], .tg = tg[g], .ti = kh, .tj = kw, .tc = c->cg, .chunked = chunked, .psum_slots = pslots};
+                struct conv_tile t = {.to = to[i],
+                                      .tg = tg[g],
+                                      .ti = kh,
+                                      .tj = kw,
+                                      .tc = c->cg,
+                                      .chunked = chunked,
+                                      .psum_slots = pslots};
                 if (t.tg > 1 && (t.to < c->og || chunked)) continue;
                 if (!chunked) {
-                    search_plane(L, c, t, budget, best, least);
+                    search_plane(L, c, t, best, least);
                     continue;
                 }
                 for (t.ti = lower_min(kh, 256);; t.ti = lower_ceil(t.ti, 2)) {
-                    search_plane(L, c, t, budget, best, least);
+                    search_plane(L, c, t, best, least);
                     if (t.ti == 1) break;
                 }
                 for (t.tj = lower_min(lower_ceil(kw, 2), 256); kw > 1; t.tj = lower_ceil(t.tj, 2)) {
-                    search_plane(L, c, t, budget, best, least);
+                    search_plane(L, c, t, best, least);
                     if (t.tj == 1) break;
                 }
                 if (kw == 1) t.tj = 1;
-                for (t.tc = lower_ceil(c->cg, 2); c->cg > 1 && !best->tu; t.tc = lower_ceil(t.tc, 2)) {
-                    search_plane(L, c, t, budget, best, least);
+                for (t.tc = lower_ceil(c->cg, 2); c->cg > 1 && !best->tu;
+                     t.tc = lower_ceil(t.tc, 2)) {
+                    search_plane(L, c, t, best, least);
                     if (t.tc == 1) break;
                 }
             }
@@ -209,9 +239,8 @@ static void search(const struct lower *L, const struct lower_conv *c, bool chunk
 
 npu_status conv_choose(const struct lower *L, const struct lower_conv *c, struct conv_tile *out) {
     struct conv_tile best = {0}, least = {0};
-    search(L, c, false, lower_spm(L, false), &best, &least);
-    if (!best.tu) search(L, c, false, lower_spm(L, true), &best, &least);
-    if (!best.tu) search(L, c, true, lower_spm(L, true), &best, &least);
+    search(L, c, false, &best, &least);
+    if (!best.tu) search(L, c, true, &best, &least);
     if (best.tu) {
         *out = best;
         return NULL;
@@ -221,7 +250,8 @@ npu_status conv_choose(const struct lower *L, const struct lower_conv *c, struct
     struct lower_view w = conv_packed(c, least.to);
     conv_streams_init(L, c, &w, &least, &s);
     const char *names[5] = {"input", "weights", "result", "operand 1", "operand 2"};
-    int64_t bytes[5] = {lower_stream_bytes(&s.x), lower_stream_bytes(&s.w), lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
+    int64_t bytes[5] = {lower_stream_bytes(&s.x), lower_stream_bytes(&s.w),
+                        lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
                         lower_stream_bytes(&s.extra[2])};
     return lower_no_fit(L, 5, names, bytes);
 }

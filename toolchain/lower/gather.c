@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices chosen by an index tensor: the indices are loaded, then DMA.GATHER moves rows from table to result in DRAM.
+// Slices chosen by an index tensor: the indices are loaded, then DMA.GATHER moves rows from table
+// to result in DRAM.
 //
-//   a row is the dimensions after the axis (one run when they merge, else one instruction per index of the outer ones)
-//   dimensions before the axis: one instruction each
+//   a row is the dimensions after the axis (one run when they merge, else one instruction per index
+//   of the outer ones) dimensions before the axis: one instruction each
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
 
 #define INDEX_CHUNK 2048
 
-static void emit(struct lower *L, const struct lower_pick *g, const struct lower_view *x, const struct lower_view *out,
-                 const struct lower_view *index, int64_t count, int64_t row, int64_t row_in, int64_t row_out) {
+static void emit(struct lower *L, const struct lower_pick *g, const struct lower_view *x,
+                 const struct lower_view *out, const struct lower_view *index, int64_t count,
+                 int64_t row, int64_t row_in, int64_t row_out) {
     struct tile_op *t = tile_emit(L->p, ISA_OP_GATHER, TILE_LOAD);
     t->insn.u.GATHER.neg = 1;
-    tile_operand(t, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 2, (int64_t[]){row, g->dims[g->axis]}, (int64_t[]){row_in, x->stride[g->axis]});
-    tile_operand(t, 1, L->p, out->buf, out->slot, out->dtype, out->offset, 2, (int64_t[]){row, count}, (int64_t[]){row_out, out->stride[g->axis]});
-    tile_operand(t, 2, L->p, index->buf, index->slot, index->dtype, index->offset, 1, (int64_t[]){count}, (int64_t[]){1});
+    tile_operand(t, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 2,
+                 (int64_t[]){row, g->dims[g->axis]}, (int64_t[]){row_in, x->stride[g->axis]});
+    tile_operand(t, 1, L->p, out->buf, out->slot, out->dtype, out->offset, 2,
+                 (int64_t[]){row, count}, (int64_t[]){row_out, out->stride[g->axis]});
+    tile_operand(t, 2, L->p, index->buf, index->slot, index->dtype, index->offset, 1,
+                 (int64_t[]){count}, (int64_t[]){1});
 }
 
 npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
     struct lower_pick g = *given;
     if (g.index.dtype != ISA_I32 && g.index.dtype != ISA_I64)
-        return npu_fail(UNSUPPORTED, "indices of type %s; i32 and i64 are possible", isa_dtype_name((int)g.index.dtype));
+        return npu_fail(UNSUPPORTED, "indices of type %s; i32 and i64 are possible",
+                        isa_dtype_name((int)g.index.dtype));
     // The longest trailing dimensions that form one strided row on both sides.
     int64_t row = 1, row_in = 1, row_out = 1;
     int first = g.rank;
     for (int d = g.rank - 1; d > g.axis; d--) {
-        if (g.dims[d] == 1) { first = d; continue; }
+        if (g.dims[d] == 1) {
+            first = d;
+            continue;
+        }
         if (row > 1 && (g.x.stride[d] != row_in * row || g.out.stride[d] != row_out * row)) break;
         if (row == 1) {
             row_in = g.x.stride[d];
@@ -40,15 +49,19 @@ npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
         loops[d] = d == g.axis || d >= first ? 1 : g.dims[d];
         one[d] = 1;
     }
-    int64_t chunk = lower_min(lower_min(INDEX_CHUNK, g.count), lower_max(1, lower_spm(L, true) / 4 / lower_dtype_bytes(g.index.dtype)));
-    int64_t parts = lower_max(1, lower_min(lower_max(L->hw->dma_engines - 1, 1), chunk * row * lower_dtype_bytes(g.x.dtype) / 16384));
+    int64_t chunk =
+        lower_min(lower_min(INDEX_CHUNK, g.count),
+                  lower_max(1, lower_spm(L, true) / 4 / lower_dtype_bytes(g.index.dtype)));
+    int64_t parts = lower_max(1, lower_min(lower_max(L->hw->dma_engines - 1, 1),
+                                           chunk * row * lower_dtype_bytes(g.x.dtype) / 16384));
     struct lower_stream index;
     lower_stream_init(&index, "index", &g.index, 1, &g.count, &chunk, L->slots, false);
     lower_stream_open(L, &index);
     for (int64_t i = 0; i < g.count; i += chunk) {
         int64_t n = lower_min(chunk, g.count - i), each = lower_ceil(n, parts);
         tile_step(L->p);
-        struct lower_view ix = lower_stream_fetch(L, &index, (int64_t[LOWER_DIMS]){i}, (int64_t[LOWER_DIMS]){n});
+        struct lower_view ix =
+            lower_stream_fetch(L, &index, (int64_t[LOWER_DIMS]){i}, (int64_t[LOWER_DIMS]){n});
         do {
             for (int64_t k = 0; k < n; k += each) {
                 struct lower_view x = lower_at(&g.x, g.rank, at), out, in = lower_at(&ix, 1, &k);
@@ -58,7 +71,9 @@ npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
                 emit(L, &g, &x, &out, &in, lower_min(each, n - k), row, row_in, row_out);
             }
         } while (lower_next(g.rank, loops, one, at));
-        L->kernel->estimate_cycles += (double)(L->hw->dma_start + n * (1 + row * lower_dtype_bytes(g.x.dtype) / L->hw->dma_width_bytes));
+        L->kernel->estimate_cycles +=
+            (double)(L->hw->dma_start +
+                     n * (1 + row * lower_dtype_bytes(g.x.dtype) / L->hw->dma_width_bytes));
     }
     return NULL;
 }
@@ -67,7 +82,10 @@ npu_status lower_gather(struct lower *L, const struct graph_node *n) {
     const struct graph_value *x = n->inputs[0], *ix = n->inputs[1], *out = n->outputs[0];
     int axis = (int)graph_int(n, GRAPH_ATTR_AXIS, 0), r = ix->rank;
     lower_kernel(L, n, "gather");
-    struct lower_pick g = {.rank = x->rank, .axis = axis, .x = L->place[x->id], .out = L->place[out->id]};
+    struct lower_pick g = {.rank = x->rank,
+                           .axis = axis,
+                           .x = L->place[x->id],
+                           .out = L->place[out->id]};
     memcpy(g.dims, x->dims, sizeof x->dims);
     for (int d = 0; d < x->rank; d++)
         if (d != axis) g.out.stride[d] = L->place[out->id].stride[d < axis ? d : d - 1 + r];
@@ -80,11 +98,15 @@ npu_status lower_gather(struct lower *L, const struct graph_node *n) {
         vo.stride[d] = L->place[out->id].stride[axis + d];
     }
     int rank = lower_merge(r, size, 2, views);
-    for (int d = 0; d < rank; d++) one[d] = 1;
+    for (int d = 0; d < rank; d++)
+        one[d] = 1;
     do {
         struct lower_view i = lower_at(&vi, rank - 1, at), o = lower_at(&vo, rank - 1, at);
         g.count = size[rank - 1];
-        g.index = (struct lower_view){.buf = i.buf, .dtype = i.dtype, .offset = i.offset, .stride = {vi.stride[rank - 1]}};
+        g.index = (struct lower_view){.buf = i.buf,
+                                      .dtype = i.dtype,
+                                      .offset = i.offset,
+                                      .stride = {vi.stride[rank - 1]}};
         g.out.offset = o.offset;
         g.out.stride[axis] = vo.stride[rank - 1];
         NPU_TRY(lower_pick_run(L, &g));

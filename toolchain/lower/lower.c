@@ -29,16 +29,21 @@ static const char *op_text(struct lower *L, const struct graph_node *n) {
 void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel) {
     L->node = n;
     const char *op = op_text(L, n);
-    L->kernel = tile_kernel_begin(L->p, n->name, op, n->kernel ? n->kernel : kernel, n->origins, n->norigin);
+    L->kernel = tile_kernel_begin(L->p, n->name, op, n->kernel ? n->kernel : kernel, n->origins,
+                                  n->norigin);
     L->kernel->text = lower_node_text(L, n, op);
     for (int i = 0; i < n->nin; i++) {
         bool again = false;
-        for (int j = 0; j < i; j++) again = again || n->inputs[j] == n->inputs[i];
+        for (int j = 0; j < i; j++)
+            again = again || n->inputs[j] == n->inputs[i];
         if (again) continue;
-        if (n->inputs[i]->data) L->kernel->weight_bytes += graph_value_bytes(n->inputs[i]);
-        else L->kernel->input_bytes += graph_value_bytes(n->inputs[i]);
+        if (n->inputs[i]->data)
+            L->kernel->weight_bytes += graph_value_bytes(n->inputs[i]);
+        else
+            L->kernel->input_bytes += graph_value_bytes(n->inputs[i]);
     }
-    for (int i = 0; i < n->nout; i++) L->kernel->output_bytes += graph_value_bytes(n->outputs[i]);
+    for (int i = 0; i < n->nout; i++)
+        L->kernel->output_bytes += graph_value_bytes(n->outputs[i]);
 }
 
 struct lower_epilogue lower_epilogue_of(const struct lower *L, const struct graph_node *n) {
@@ -49,7 +54,8 @@ struct lower_epilogue lower_epilogue_of(const struct lower *L, const struct grap
     for (int k = 1; k < 3; k++) {
         if (n->chain_in[k] < 0) continue;
         e.has[k] = true;
-        e.in[k] = lower_broadcast(L, n->inputs[n->chain_in[k]], n->outputs[0]->rank, n->outputs[0]->dims);
+        e.in[k] =
+            lower_broadcast(L, n->inputs[n->chain_in[k]], n->outputs[0]->rank, n->outputs[0]->dims);
     }
     return e;
 }
@@ -59,17 +65,25 @@ static npu_status check(const struct graph *g) {
     npu_status all = NULL;
     for (const struct graph_node *n = g->first; n; n = n->next) {
         if (!lower_fns[n->op])
-            all = npu_status_join(all, npu_fail(UNSUPPORTED, "node '%s': op %s reaches lowering; a pass folds or expands it when its inputs are constant",
+            all = npu_status_join(all, npu_fail(UNSUPPORTED,
+                                                "node '%s': op %s reaches lowering; a pass folds "
+                                                "or expands it when its inputs are constant",
                                                 n->name, graph_ops[n->op].text));
         for (int i = 0; i < n->nin + n->nout; i++) {
             const struct graph_value *v = i < n->nin ? n->inputs[i] : n->outputs[i - n->nin];
             if (isa_dtype_bits((int)v->dtype) < 8 || v->dtype == ISA_F64 || v->dtype == ISA_U64)
-                all = npu_status_join(all, npu_fail(UNSUPPORTED, "node '%s' (%s): value '%s' is %s, which engines do not take", n->name,
-                                                    graph_ops[n->op].text, v->name, isa_dtype_name((int)v->dtype)));
+                all = npu_status_join(
+                    all,
+                    npu_fail(UNSUPPORTED,
+                             "node '%s' (%s): value '%s' is %s, which engines do not take", n->name,
+                             graph_ops[n->op].text, v->name, isa_dtype_name((int)v->dtype)));
             for (int d = 0; d < v->rank; d++)
                 if (v->dims[d] < 1)
-                    all = npu_status_join(all, npu_fail(UNSUPPORTED, "node '%s' (%s): value '%s' has dimension %d of size %lld; at least 1 is needed",
-                                                        n->name, graph_ops[n->op].text, v->name, d, (long long)v->dims[d]));
+                    all = npu_status_join(all, npu_fail(UNSUPPORTED,
+                                                        "node '%s' (%s): value '%s' has dimension "
+                                                        "%d of size %lld; at least 1 is needed",
+                                                        n->name, graph_ops[n->op].text, v->name, d,
+                                                        (long long)v->dims[d]));
         }
     }
     return all;
@@ -80,16 +94,21 @@ static npu_status copy_outputs(struct lower *L) {
     for (int i = 0; i < L->g->noutput; i++) {
         const struct graph_value *v = L->g->outputs[i];
         bool again = false;
-        for (int j = 0; j < i; j++) again = again || L->g->outputs[j] == v;
+        for (int j = 0; j < i; j++)
+            again = again || L->g->outputs[j] == v;
         if (again || (!v->is_input && !v->data)) continue;
         struct graph_node n = {.op = GRAPH_COPY, .name = v->name};
         L->node = &n;
         L->kernel = tile_kernel_begin(L->p, v->name, "copy", "copy", NULL, 0);
         L->kernel->text = arena_printf(L->a, "output %%%s = copy %%%s", v->name, v->name);
         L->kernel->input_bytes = L->kernel->output_bytes = graph_value_bytes(v);
-        struct lower_affine a = {.rank = v->rank, .has = {true, false, false}, .in = {L->place[v->id]}, .out = L->place[v->id]};
+        struct lower_affine a = {.rank = v->rank,
+                                 .has = {true, false, false},
+                                 .in = {L->place[v->id]},
+                                 .out = L->place[v->id]};
         memcpy(a.size, v->dims, sizeof v->dims);
-        a.out.buf = tile_add_dram(L->p, v->name, TILE_OUTPUT, lower_max(graph_value_bytes(v), 1), NULL, v);
+        a.out.buf =
+            tile_add_dram(L->p, v->name, TILE_OUTPUT, lower_max(graph_value_bytes(v), 1), NULL, v);
         NPU_TRY(lower_affine_run(L, &a));
     }
     return NULL;
@@ -99,7 +118,8 @@ static npu_status copy_outputs(struct lower *L) {
 static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *peak) {
     NPU_TRY(lower_storage(L));
     int count = 0, i = 0;
-    for (const struct graph_node *n = L->g->first; n; n = n->next) count++;
+    for (const struct graph_node *n = L->g->first; n; n = n->next)
+        count++;
     int64_t *live = ARENA_ARRAY(L->a, int64_t, (size_t)count + 1);
     *peak = resident_percent > 0 ? lower_reside(L, resident_percent, live) : 0;
     for (const struct graph_node *n = L->g->first; n; n = n->next, i++) {
@@ -108,32 +128,39 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
         L->resident_bytes = live[i];
         int first = L->p->nkernel;
         NPU_TRY_NOTE(lower_fns[n->op](L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
-        for (; first < L->p->nkernel; first++) L->p->kernels[first]->resident_bytes = live[i];
+        for (; first < L->p->nkernel; first++)
+            L->p->kernels[first]->resident_bytes = live[i];
     }
     L->resident_bytes = 0;
     return copy_outputs(L);
 }
 
-static struct lower lowering(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
-    return (struct lower){.g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
+static struct lower lowering(const struct graph *g, const struct hw *hw,
+                             const struct lower_options *opt, struct tile_program *out) {
+    return (struct lower){
+        .g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
 }
 
-// Cycles of all kernels when values may take that part of the scratchpad; 0 when some kernel does not fit then.
-static double try_resident(const struct graph *g, const struct hw *hw, const struct lower_options *opt, int percent, int64_t *peak) {
+// Cycles of all kernels when values may take that part of the scratchpad; 0 when some kernel does
+// not fit then.
+static double try_resident(const struct graph *g, const struct hw *hw,
+                           const struct lower_options *opt, int percent, int64_t *peak) {
     struct arena *scratch = arena_new();
     struct tile_program *p = tile_program_new(scratch, hw);
     struct lower L = lowering(g, hw, opt, p);
     L.dry = true;
     npu_status st = lower_nodes(&L, percent, peak);
     double cycles = 0;
-    for (int i = 0; i < p->nkernel && !st; i++) cycles += p->kernels[i]->estimate_cycles;
+    for (int i = 0; i < p->nkernel && !st; i++)
+        cycles += p->kernels[i]->estimate_cycles;
     npu_status_free(st);
     arena_free(scratch);
     return cycles;
 }
 
 // Values in the scratchpad save their transfers but leave less to tiles: the best of some shares.
-static int choose_resident(const struct graph *g, const struct hw *hw, const struct lower_options *opt) {
+static int choose_resident(const struct graph *g, const struct hw *hw,
+                           const struct lower_options *opt) {
     static const int shares[] = {50, 25, 12, 0};
     int best = 0;
     double least = 0;
@@ -149,7 +176,8 @@ static int choose_resident(const struct graph *g, const struct hw *hw, const str
     return best;
 }
 
-npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt, struct tile_program *out) {
+npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt,
+                       struct tile_program *out) {
     NPU_TRY(check(g));
     int percent = opt->resident_percent;
     if (!percent) percent = opt->level >= 2 ? choose_resident(g, hw, opt) : 0;

@@ -3,10 +3,11 @@
 //
 //   merge the last batch dimensions into m where B does not depend on them
 //   choose tile sizes and loop order (mm_plan.c)
-//   for each batch tile, (m, n) or (n, m) tile, k chunk: load A, load B, MM into PSUM (accumulating over k)
-//   after the last chunk: V.MAP with the node's chain from PSUM, store
+//   for each batch tile, (m, n) or (n, m) tile, k chunk: load A, load B, MM into PSUM (accumulating
+//   over k) after the last chunk: V.MAP with the node's chain from PSUM, store
 //
-// A constant B is packed at compile time into one contiguous block [K][tn] per n tile, the last one filled with zeros.
+// A constant B is packed at compile time into one contiguous block [K][tn] per n tile, the last one
+// filled with zeros.
 #include "toolchain/lower/matmul.h"
 #include "toolchain/lower/mm_plan.h"
 
@@ -14,7 +15,8 @@
 
 // [batch...][n tile][k][tn]
 static struct lower_view pack_weights(struct lower *L, const struct lower_mm *mm, int64_t tn) {
-    int64_t es = lower_dtype_bytes(mm->b.dtype), tiles = lower_ceil(mm->n, tn), block = tiles * mm->k * tn, batches = 1;
+    int64_t es = lower_dtype_bytes(mm->b.dtype), tiles = lower_ceil(mm->n, tn),
+            block = tiles * mm->k * tn, batches = 1;
     int nb = mm->nbatch;
     struct lower_view v = mm_packed(mm, tn);
     v.offset = 0;
@@ -26,7 +28,7 @@ static struct lower_view pack_weights(struct lower *L, const struct lower_mm *mm
         v.buf = tile_add_dram(L->p, mm->data_name, TILE_WEIGHT, block * es, from, NULL);
         return v;
     }
-    uint8_t *to = arena_alloc(L->a, (size_t)(batches * block * es));
+    uint8_t *to = arena_alloc(L->a, L->dry ? 1 : (size_t)(batches * block * es));
     int64_t at[LOWER_DIMS] = {0}, dims[LOWER_DIMS], one[LOWER_DIMS];
     for (int d = 0; d < nb; d++) {
         dims[d] = mm->b.stride[d] ? mm->batch[d] : 1;
@@ -38,20 +40,27 @@ static struct lower_view pack_weights(struct lower *L, const struct lower_mm *mm
             src += at[d] * mm->b.stride[d];
             dst += at[d] * v.stride[d];
         }
-        for (int64_t k = 0; k < mm->k; k++)
+        for (int64_t k = 0; k < mm->k && !L->dry; k++)
             for (int64_t n = 0; n < mm->n; n++)
-                memcpy(to + (dst + n / tn * mm->k * tn + k * tn + n % tn) * es, from + (src + k * ks + n * ns) * es, (size_t)es);
+                memcpy(to + (dst + n / tn * mm->k * tn + k * tn + n % tn) * es,
+                       from + (src + k * ks + n * ns) * es, (size_t)es);
     } while (lower_next(nb, dims, one, at));
     v.buf = tile_add_dram(L->p, mm->data_name, TILE_WEIGHT, batches * block * es, to, NULL);
     return v;
 }
 
-// One trailing batch dimension joins m when B is the same for all of it and A, the result and the chain's operands allow it.
+// One trailing batch dimension joins m when B is the same for all of it and A, the result and the
+// chain's operands allow it.
 static void merge_batch(struct lower_mm *mm) {
     for (int d = 0; d < mm->nbatch;) {
-        if (mm->batch[d] > 1) { d++; continue; }
+        if (mm->batch[d] > 1) {
+            d++;
+            continue;
+        }
         struct lower_view *all[] = {&mm->a, &mm->b, &mm->out, &mm->e.in[1], &mm->e.in[2]};
-        for (int i = 0; i < 5; i++) memmove(all[i]->stride + d, all[i]->stride + d + 1, (size_t)(mm->nbatch + 1 - d) * sizeof(int64_t));
+        for (int i = 0; i < 5; i++)
+            memmove(all[i]->stride + d, all[i]->stride + d + 1,
+                    (size_t)(mm->nbatch + 1 - d) * sizeof(int64_t));
         memmove(mm->batch + d, mm->batch + d + 1, (size_t)(mm->nbatch - 1 - d) * sizeof(int64_t));
         mm->nbatch--;
     }
@@ -80,20 +89,23 @@ struct run {
     const struct mm_tile *t;
     int psum, pslots, pnext;
     enum isa_dtype acc;
-    int64_t row;                // elements of a PSUM row of D: n rounded up to whole rows of the array's columns
+    int64_t row; // elements of a PSUM row of D: n rounded up to whole rows of the array's columns
 };
 
-static void emit_mm(struct run *r, const struct lower_view *a, const struct lower_view *b, int slot, int64_t at, const int64_t size[3],
-                    bool init) {
+static void emit_mm(struct run *r, const struct lower_view *a, const struct lower_view *b, int slot,
+                    int64_t at, const int64_t size[3], bool init) {
     struct lower *L = r->L;
     int nb = r->mm->nbatch;
     int64_t m = size[0], n = size[1], k = size[2];
     struct tile_op *t = tile_emit(L->p, ISA_OP_MM, TILE_COMPUTE);
     t->insn.u.MM.init = init;
-    tile_operand(t, 0, L->p, a->buf, a->slot, a->dtype, a->offset, 2, (int64_t[]){k, m}, (int64_t[]){a->stride[nb + 1], a->stride[nb]});
+    tile_operand(t, 0, L->p, a->buf, a->slot, a->dtype, a->offset, 2, (int64_t[]){k, m},
+                 (int64_t[]){a->stride[nb + 1], a->stride[nb]});
     int bk = r->mm->data ? nb + 1 : nb;
-    tile_operand(t, 1, L->p, b->buf, b->slot, b->dtype, b->offset, 2, (int64_t[]){n, k}, (int64_t[]){b->stride[bk + 1], b->stride[bk]});
-    tile_operand(t, 2, L->p, r->psum, slot, r->acc, at * r->t->tm * r->row * 4, 2, (int64_t[]){n, m}, (int64_t[]){1, r->row});
+    tile_operand(t, 1, L->p, b->buf, b->slot, b->dtype, b->offset, 2, (int64_t[]){n, k},
+                 (int64_t[]){b->stride[bk + 1], b->stride[bk]});
+    tile_operand(t, 2, L->p, r->psum, slot, r->acc, at * r->t->tm * r->row * 4, 2,
+                 (int64_t[]){n, m}, (int64_t[]){1, r->row});
 }
 
 // One (batch, m, n) tile: its k chunks, then the chain.
@@ -103,7 +115,8 @@ static void tile(struct run *r, const int64_t *at) {
     const struct mm_tile *t = r->t;
     int nb = mm->nbatch;
     int64_t size[LOWER_DIMS], start[LOWER_DIMS];
-    for (int d = 0; d < nb; d++) size[d] = 1;
+    for (int d = 0; d < nb; d++)
+        size[d] = 1;
     int64_t tb = 1;
     if (nb) tb = size[nb - 1] = lower_min(t->tb, mm->batch[nb - 1] - at[nb - 1]);
     size[nb] = lower_min(t->tm, mm->m - at[nb]);
@@ -111,7 +124,8 @@ static void tile(struct run *r, const int64_t *at) {
     int slot = r->pnext;
     r->pnext = (r->pnext + 1) % r->pslots;
     for (int64_t k0 = 0; k0 < mm->k; k0 += t->tk) {
-        int64_t k = lower_min(t->tk, mm->k - k0), bsize[LOWER_DIMS], asize[LOWER_DIMS], astart[LOWER_DIMS];
+        int64_t k = lower_min(t->tk, mm->k - k0), bsize[LOWER_DIMS], asize[LOWER_DIMS],
+                astart[LOWER_DIMS];
         tile_step(L->p);
         memcpy(start, at, sizeof start);
         memcpy(astart, at, sizeof astart);
@@ -173,18 +187,21 @@ npu_status lower_mm_run(struct lower *L, const struct lower_mm *given) {
     mm_streams_init(L, &mm, &t, &r.s);
     lower_stream_open(L, &r.s.a);
     lower_stream_open(L, &r.s.b);
-    for (int i = 1; i < 3; i++) lower_stream_open(L, &r.s.extra[i]);
+    for (int i = 1; i < 3; i++)
+        lower_stream_open(L, &r.s.extra[i]);
     lower_stream_open(L, &r.s.out);
     r.psum = tile_add_psum(L->p, "psum", t.tb * t.tm * r.row * 4, r.pslots);
 
     // Batch tiles outside, then the two loops in the chosen order.
     int64_t at[LOWER_DIMS] = {0}, step[LOWER_DIMS];
-    for (int d = 0; d < nb; d++) step[d] = d == nb - 1 ? t.tb : 1;
+    for (int d = 0; d < nb; d++)
+        step[d] = d == nb - 1 ? t.tb : 1;
     do {
         int outer = t.n_outer ? nb + 1 : nb, inner = t.n_outer ? nb : nb + 1;
         int64_t lim[2] = {mm.m, mm.n}, by[2] = {t.tm, t.tn};
         for (at[outer] = 0; at[outer] < lim[outer - nb]; at[outer] += by[outer - nb])
-            for (at[inner] = 0; at[inner] < lim[inner - nb]; at[inner] += by[inner - nb]) tile(&r, at);
+            for (at[inner] = 0; at[inner] < lim[inner - nb]; at[inner] += by[inner - nb])
+                tile(&r, at);
     } while (lower_next(nb, mm.batch, step, at));
     return NULL;
 }
@@ -192,22 +209,27 @@ npu_status lower_mm_run(struct lower *L, const struct lower_mm *given) {
 npu_status lower_matmul(struct lower *L, const struct graph_node *n) {
     const struct graph_value *a = n->inputs[0], *b = n->inputs[1], *out = n->outputs[0];
     lower_kernel(L, n, "mm_ws");
-    bool ta = graph_int(n, GRAPH_ATTR_TRANS_A, 0) != 0, tb = graph_int(n, GRAPH_ATTR_TRANS_B, 0) != 0;
-    struct lower_mm mm = {.nbatch = lower_max(lower_max(a->rank, b->rank), 2) > 2 ? (int)lower_max(a->rank, b->rank) - 2 : 0};
+    bool ta = graph_int(n, GRAPH_ATTR_TRANS_A, 0) != 0,
+         tb = graph_int(n, GRAPH_ATTR_TRANS_B, 0) != 0;
+    struct lower_mm mm = {.nbatch = lower_max(lower_max(a->rank, b->rank), 2) > 2
+                                        ? (int)lower_max(a->rank, b->rank) - 2
+                                        : 0};
     int nb = mm.nbatch;
     mm.m = a->dims[a->rank - (ta ? 1 : 2)];
     mm.k = a->dims[a->rank - (ta ? 2 : 1)];
     mm.n = b->dims[b->rank - (tb ? 2 : 1)];
-    for (int d = 0; d < nb; d++) mm.batch[d] = out->dims[d];
+    for (int d = 0; d < nb; d++)
+        mm.batch[d] = out->dims[d];
     int64_t asize[LOWER_DIMS], bsize[LOWER_DIMS];
-    for (int d = 0; d < nb; d++) asize[d] = bsize[d] = out->dims[d];
+    for (int d = 0; d < nb; d++)
+        asize[d] = bsize[d] = out->dims[d];
     for (int d = 0; d < 2; d++) {
         asize[nb + d] = a->dims[a->rank - 2 + d];
         bsize[nb + d] = b->dims[b->rank - 2 + d];
     }
     mm.a = lower_broadcast(L, a, nb + 2, asize);
     mm.b = lower_broadcast(L, b, nb + 2, bsize);
-    if (b->data) {   // packed from the model's row-major elements, whatever order its own buffer has
+    if (b->data) { // packed from the model's row-major elements, whatever order its own buffer has
         mm.data = b->data;
         mm.data_name = b->name;
         int64_t step = 1;

@@ -5,15 +5,16 @@
 
 #include "toolchain/lower/internal.h"
 
-// out[b..., m, n] = chain(sum over k of a[b..., m, k] * b[b..., k, n]). Views have one stride per batch dimension, then the
-// two named. A constant B is given by its elements (data, strides in elements over b..., k, n) and is packed into blocks.
+// out[b..., m, n] = chain(sum over k of a[b..., m, k] * b[b..., k, n]). Views have one stride per
+// batch dimension, then the two named. A constant B is given by its elements (data, strides in
+// elements over b..., k, n) and is packed into blocks.
 struct lower_mm {
     int nbatch;
     int64_t batch[LOWER_DIMS], m, n, k;
-    struct lower_view a, b, out;   // b.buf < 0: constant
+    struct lower_view a, b, out; // b.buf < 0: constant
     const void *data;
     const char *data_name;
-    struct lower_epilogue e;       // views over (b..., m, n)
+    struct lower_epilogue e; // views over (b..., m, n)
 };
 npu_status lower_mm_run(struct lower *L, const struct lower_mm *mm);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile sizes of a matrix product: every combination of a short list per dimension is priced, the cheapest that fits half of
-// the scratchpad wins; when none fits half, all of it may be used.
+// Tile sizes of a matrix product: every combination of a short list per dimension is priced, the
+// cheapest that fits wins.
 #include "toolchain/lower/mm_plan.h"
 #include "isa/timing.h"
 
@@ -27,7 +27,8 @@ struct lower_view mm_packed(const struct lower_mm *mm, int64_t tn) {
     return v;
 }
 
-void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const struct mm_tile *t, struct mm_streams *s) {
+void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const struct mm_tile *t,
+                     struct mm_streams *s) {
     int nb = mm->nbatch;
     int64_t full[LOWER_DIMS], block[LOWER_DIMS];
     memset(s, 0, sizeof *s);
@@ -61,12 +62,14 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
         int64_t bytes = lower_dtype_bytes(v->dtype);
         for (int d = 0; d < nb + 2; d++)
             if (v->stride[d]) bytes *= full[d];
-        lower_stream_init(&s->extra[i], names[i], v, nb + 2, full, block, L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
+        lower_stream_init(&s->extra[i], names[i], v, nb + 2, full, block, L->slots,
+                          bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 
 // Distinct loads of a stream of `loads` distinct blocks of the given size.
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, struct lower_step *sum) {
+static void add_loads(const struct lower *L, const struct lower_stream *s, double loads,
+                      struct lower_step *sum) {
     sum->dma_cycles += loads * lower_dma_cycles(L, &s->src, s->rank, s->block);
     sum->dma_bytes += loads * lower_dma_bytes(L, &s->src, s->rank, s->block);
 }
@@ -75,37 +78,54 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
     struct mm_streams s;
     mm_streams_init(L, mm, t, &s);
     int nb = mm->nbatch;
-    t->bytes = lower_stream_bytes(&s.a) + lower_stream_bytes(&s.b) + lower_stream_bytes(&s.out) + lower_stream_bytes(&s.extra[1]) +
-               lower_stream_bytes(&s.extra[2]);
-    double mt = (double)lower_ceil(mm->m, t->tm), nt = (double)lower_ceil(mm->n, t->tn), kt = (double)lower_ceil(mm->k, t->tk), bt = 1;
-    for (int d = 0; d < nb; d++) bt *= (double)lower_ceil(mm->batch[d], d == nb - 1 ? t->tb : 1);
+    t->bytes = lower_stream_bytes(&s.a) + lower_stream_bytes(&s.b) + lower_stream_bytes(&s.out) +
+               lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]);
+    double mt = (double)lower_ceil(mm->m, t->tm), nt = (double)lower_ceil(mm->n, t->tn),
+           kt = (double)lower_ceil(mm->k, t->tk), bt = 1;
+    for (int d = 0; d < nb; d++)
+        bt *= (double)lower_ceil(mm->batch[d], d == nb - 1 ? t->tb : 1);
     struct lower_step sum = {0};
     double reload_a = t->n_outer || kt > 1 ? nt : 1, reload_b = !t->n_outer || kt > 1 ? mt : 1;
     if (mt * kt == 1) reload_a = 1;
     if (nt * kt == 1) reload_b = 1;
     bool b_batched = false;
-    for (int d = 0; d < nb; d++) b_batched = b_batched || mm->b.stride[d];
+    for (int d = 0; d < nb; d++)
+        b_batched = b_batched || mm->b.stride[d];
     double bb = b_batched || nt * kt > 1 ? bt : 1;
     add_loads(L, &s.a, s.a.whole ? 1 : bt * mt * kt * reload_a, &sum);
     add_loads(L, &s.b, s.b.whole ? 1 : bb * nt * kt * reload_b, &sum);
     add_loads(L, &s.out, bt * mt * nt, &sum);
     for (int i = 1; i < 3; i++)
-        if (s.extra[i].present) add_loads(L, &s.extra[i], s.extra[i].whole ? 1 : bt * mt * nt, &sum);
-    struct isa_mm_shape shape = {.m = t->tm, .n = t->tn, .k = t->tk, .dtype_a = (int)mm->a.dtype, .dtype_b = (int)mm->b.dtype,
+        if (s.extra[i].present)
+            add_loads(L, &s.extra[i], s.extra[i].whole ? 1 : bt * mt * nt, &sum);
+    struct isa_mm_shape shape = {.m = t->tm,
+                                 .n = t->tn,
+                                 .k = t->tk,
+                                 .dtype_a = (int)mm->a.dtype,
+                                 .dtype_b = (int)mm->b.dtype,
                                  .transposed_a = mm->k > 1 && s.a.pack[nb + 1] != 1};
     struct isa_cost c = isa_time_mm(L->hw, &shape);
     double tb = nb ? (double)t->tb : 1, steps = bt * mt * nt * kt;
     int bk = mm->data ? nb + 1 : nb;
     double passes = (double)lower_ceil(t->tn, L->hw->mxu_cols);
-    double banks = lower_bank_cycles(L, s.a.dtype, 2, (int64_t[]){t->tk, t->tm}, (int64_t[]){s.a.pack[nb + 1], s.a.pack[nb]}, (double)(t->tk * t->tm) * passes) +
-                   lower_bank_cycles(L, s.b.dtype, 2, (int64_t[]){t->tn, t->tk}, (int64_t[]){s.b.pack[bk + 1], s.b.pack[bk]}, (double)(t->tk * t->tn));
+    double banks =
+        lower_bank_cycles(L, s.a.dtype, 2, (int64_t[]){t->tk, t->tm},
+                          (int64_t[]){s.a.pack[nb + 1], s.a.pack[nb]},
+                          (double)(t->tk * t->tm) * passes) +
+        lower_bank_cycles(L, s.b.dtype, 2, (int64_t[]){t->tn, t->tk},
+                          (int64_t[]){s.b.pack[bk + 1], s.b.pack[bk]}, (double)(t->tk * t->tn));
     sum.mxu_cycles = steps * tb * ((double)c.issue_cycles > banks ? (double)c.issue_cycles : banks);
-    struct isa_vec_shape vec = {.elems = (int64_t)tb * t->tm * t->tn, .steps = 1, .psum_elems = (int64_t)tb * t->tm * t->tn};
+    struct isa_vec_shape vec = {.elems = (int64_t)tb * t->tm * t->tn,
+                                .steps = 1,
+                                .psum_elems = (int64_t)tb * t->tm * t->tn};
     vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
     sum.vec_cycles = bt * mt * nt * (double)isa_time_vec(L->hw, &vec).issue_cycles;
-    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps, sum.vec_cycles / steps};
-    // The latency of one product shows when nothing overlaps it: once, and per tile where PSUM has one slot.
-    double latency = (double)(c.done_cycles - c.issue_cycles) * (t->psum_slots > 1 ? 1 : bt * mt * nt);
+    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps,
+                              sum.vec_cycles / steps, t->bytes};
+    // The latency of one product shows when nothing overlaps it: once, and per tile where PSUM has
+    // one slot.
+    double latency =
+        (double)(c.done_cycles - c.issue_cycles) * (t->psum_slots > 1 ? 1 : bt * mt * nt);
     t->cycles = lower_steps_cycles(L, steps, &step) + latency;
 }
 
@@ -135,9 +155,11 @@ static int rows(int64_t m, int64_t most, int64_t *out) {
     return count;
 }
 
-static void search(const struct lower *L, const struct lower_mm *mm, int64_t budget, struct mm_tile *best, struct mm_tile *least) {
+static void search(const struct lower *L, const struct lower_mm *mm, struct mm_tile *best,
+                   struct mm_tile *least) {
     int64_t tn[CHOICES], tk[CHOICES], tm[2 * CHOICES], cols = L->hw->mxu_cols;
-    int nn = splits(mm->n, cols, 65536, tn), nk = splits(mm->k, lower_min(L->hw->mxu_rows, mm->k), 65536, tk);
+    int nn = splits(mm->n, cols, 65536, tn),
+        nk = splits(mm->k, lower_min(L->hw->mxu_rows, mm->k), 65536, tk);
     int64_t last = mm->nbatch ? mm->batch[mm->nbatch - 1] : 1;
     for (int pslots = L->slots; pslots >= 1; pslots--)
         for (int i = 0; i < nn; i++) {
@@ -149,11 +171,19 @@ static void search(const struct lower *L, const struct lower_mm *mm, int64_t bud
                     for (int64_t tb = 1; tb <= last && tb * tm[j] <= most; tb *= 2) {
                         if (tb > 1 && (tm[j] < mm->m || tn[i] < mm->n)) break;
                         for (int mode = 0; mode < 8; mode++) {
-                            struct mm_tile t = {.tb = tb, .tm = tm[j], .tn = tn[i], .tk = tk[k], .n_outer = mode & 1,
-                                                .whole_a = mode & 2, .whole_b = mode & 4, .psum_slots = pslots};
+                            struct mm_tile t = {.tb = tb,
+                                                .tm = tm[j],
+                                                .tn = tn[i],
+                                                .tk = tk[k],
+                                                .n_outer = mode & 1,
+                                                .whole_a = mode & 2,
+                                                .whole_b = mode & 4,
+                                                .psum_slots = pslots};
                             evaluate(L, mm, &t);
                             if (!least->tm || t.bytes < least->bytes) *least = t;
-                            if (t.bytes <= budget && (!best->tm || t.cycles < best->cycles)) *best = t;
+                            if (t.bytes <= lower_spm(L, true) &&
+                                (!best->tm || t.cycles < best->cycles))
+                                *best = t;
                         }
                     }
         }
@@ -161,8 +191,7 @@ static void search(const struct lower *L, const struct lower_mm *mm, int64_t bud
 
 npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out) {
     struct mm_tile best = {0}, least = {0};
-    search(L, mm, lower_spm(L, false), &best, &least);
-    if (!best.tm) search(L, mm, lower_spm(L, true), &best, &least);
+    search(L, mm, &best, &least);
     if (best.tm) {
         *out = best;
         return NULL;
@@ -171,7 +200,8 @@ npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm
     struct mm_streams s;
     mm_streams_init(L, mm, &least, &s);
     const char *names[5] = {"A", "B", "result", "operand 1", "operand 2"};
-    int64_t bytes[5] = {lower_stream_bytes(&s.a), lower_stream_bytes(&s.b), lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
+    int64_t bytes[5] = {lower_stream_bytes(&s.a), lower_stream_bytes(&s.b),
+                        lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
                         lower_stream_bytes(&s.extra[2])};
     return lower_no_fit(L, 5, names, bytes);
 }

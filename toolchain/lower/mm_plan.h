@@ -6,18 +6,22 @@
 #include "toolchain/lower/matmul.h"
 
 struct mm_tile {
-    int64_t tb, tm, tn, tk;     // batch (last batch dimension), rows, columns, k chunk
-    bool n_outer;               // n tiles outside, m tiles inside
-    bool whole_a, whole_b;      // the operand is loaded once, as a whole
+    int64_t tb, tm, tn, tk; // batch (last batch dimension), rows, columns, k chunk
+    bool n_outer;           // n tiles outside, m tiles inside
+    bool whole_a, whole_b;  // the operand is loaded once, as a whole
     int psum_slots;
     double cycles;
-    int64_t bytes;              // scratchpad, all slots
+    int64_t bytes; // scratchpad, all slots
 };
-struct mm_streams { struct lower_stream a, b, out, extra[3]; };
+struct mm_streams {
+    struct lower_stream a, b, out, extra[3];
+};
 
-// A constant B in its packed form [batch...][n tile][k][tn]: strides over (batch..., n tile, k, n in tile).
+// A constant B in its packed form [batch...][n tile][k][tn]: strides over (batch..., n tile, k, n
+// in tile).
 struct lower_view mm_packed(const struct lower_mm *mm, int64_t tn);
-void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const struct mm_tile *t, struct mm_streams *s);
+void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const struct mm_tile *t,
+                     struct mm_streams *s);
 npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out);
 
 #endif

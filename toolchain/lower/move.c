@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise chains and everything that only moves elements: each is one or a few affine maps (affine.c).
+// Elementwise chains and everything that only moves elements: each is one or a few affine maps
+// (affine.c).
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
@@ -47,7 +48,8 @@ npu_status lower_transpose(struct lower *L, const struct graph_node *n) {
     lower_kernel(L, n, "transpose");
     struct lower_affine a = copy_of(L, n);
     const struct lower_view *x = &L->place[n->inputs[0]->id];
-    for (int d = 0; d < a.rank; d++) a.in[0].stride[d] = x->stride[graph_ints_at(n, GRAPH_ATTR_PERM, d, a.rank - 1 - d)];
+    for (int d = 0; d < a.rank; d++)
+        a.in[0].stride[d] = x->stride[graph_ints_at(n, GRAPH_ATTR_PERM, d, a.rank - 1 - d)];
     return lower_affine_run(L, &a);
 }
 
@@ -80,8 +82,9 @@ npu_status lower_concat(struct lower *L, const struct graph_node *n) {
     return NULL;
 }
 
-// Same elements in row-major order where the input's storage has no such strides: the finest dimensions that divide both
-// shapes are the iteration space; when there are none, the input goes through a row-major scratch copy.
+// Same elements in row-major order where the input's storage has no such strides: the finest
+// dimensions that divide both shapes are the iteration space; when there are none, the input goes
+// through a row-major scratch copy.
 npu_status lower_reshape(struct lower *L, const struct graph_node *n) {
     const struct graph_value *from = n->inputs[0], *to = n->outputs[0];
     lower_kernel(L, n, "reshape");
@@ -89,14 +92,22 @@ npu_status lower_reshape(struct lower *L, const struct graph_node *n) {
     struct lower_view in = L->place[from->id], out = L->place[to->id];
     int64_t fs[LOWER_DIMS], ts[LOWER_DIMS], fst[LOWER_DIMS], tst[LOWER_DIMS];
     int nf = from->rank, nt = to->rank;
-    for (int d = 0; d < nf; d++) { fs[d] = from->dims[d]; fst[d] = in.stride[d]; }
-    for (int d = 0; d < nt; d++) { ts[d] = to->dims[d]; tst[d] = out.stride[d]; }
+    for (int d = 0; d < nf; d++) {
+        fs[d] = from->dims[d];
+        fst[d] = in.stride[d];
+    }
+    for (int d = 0; d < nt; d++) {
+        ts[d] = to->dims[d];
+        tst[d] = out.stride[d];
+    }
     int i = nf - 1, j = nt - 1, rank = 0;
     int64_t size[LOWER_DIMS], si[LOWER_DIMS], so[LOWER_DIMS];
     bool aligned = true;
     while (aligned && (i >= 0 || j >= 0)) {
-        while (i >= 0 && fs[i] == 1) i--;
-        while (j >= 0 && ts[j] == 1) j--;
+        while (i >= 0 && fs[i] == 1)
+            i--;
+        while (j >= 0 && ts[j] == 1)
+            j--;
         if (i < 0 || j < 0) break;
         int64_t k = lower_min(fs[i], ts[j]);
         aligned = fs[i] % k == 0 && ts[j] % k == 0 && rank < LOWER_DIMS;
@@ -121,8 +132,13 @@ npu_status lower_reshape(struct lower *L, const struct graph_node *n) {
     }
     // Row-major copy of the input, then row-major to the output's storage.
     int64_t elems = graph_value_elems(from);
-    struct lower_view flat = {.buf = tile_add_dram(L->p, to->name, TILE_SCRATCH, graph_value_bytes(from), NULL, NULL), .dtype = from->dtype};
-    struct lower_affine one = {.rank = from->rank, .has = {true, false, false}, .in = {in}, .out = flat};
+    struct lower_view flat = {.buf = tile_add_dram(L->p, to->name, TILE_SCRATCH,
+                                                   graph_value_bytes(from), NULL, NULL),
+                              .dtype = from->dtype};
+    struct lower_affine one = {.rank = from->rank,
+                               .has = {true, false, false},
+                               .in = {in},
+                               .out = flat};
     memcpy(one.size, from->dims, sizeof from->dims);
     int64_t step = 1;
     for (int d = from->rank - 1; d >= 0; d--) {
@@ -130,7 +146,10 @@ npu_status lower_reshape(struct lower *L, const struct graph_node *n) {
         step *= from->dims[d];
     }
     NPU_TRY(lower_affine_run(L, &one));
-    struct lower_affine two = {.rank = to->rank, .has = {true, false, false}, .in = {flat}, .out = out};
+    struct lower_affine two = {.rank = to->rank,
+                               .has = {true, false, false},
+                               .in = {flat},
+                               .out = out};
     memcpy(two.size, to->dims, sizeof to->dims);
     step = 1;
     for (int d = to->rank - 1; d >= 0; d--) {

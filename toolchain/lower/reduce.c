@@ -2,10 +2,11 @@
 // Reductions over any axes.
 //
 //   dimensions: kept ones first, reduced ones last, each group merged
-//   for each tile of kept dimensions, for each tile of reduced ones: load, V.RED into a wide accumulator (the first
-//   overwrites, the others combine); then V.MAP: mean's 1/n and the node's chain; store
-#include "toolchain/lower/internal.h"
+//   for each tile of kept dimensions, for each tile of reduced ones: load, V.RED into a wide
+//   accumulator (the first overwrites, the others combine); then V.MAP: mean's 1/n and the node's
+//   chain; store
 #include "isa/timing.h"
+#include "toolchain/lower/internal.h"
 
 #include <string.h>
 
@@ -15,15 +16,24 @@ struct reduction {
     int64_t size[LOWER_DIMS];
     struct lower_view x, out;
     struct isa_chain chain;
-    bool direct;                // V.RED writes the result itself
+    bool direct; // V.RED writes the result itself
     struct lower_epilogue e;
 };
-struct streams { struct lower_stream x, out, extra[3]; int64_t acc_bytes; };
-struct pricing { const struct lower *L; const struct reduction *r; };
+struct streams {
+    struct lower_stream x, out, extra[3];
+    int64_t acc_bytes;
+};
+struct pricing {
+    const struct lower *L;
+    const struct reduction *r;
+};
 
-static enum isa_dtype acc_dtype(const struct reduction *r) { return isa_dtype_is_int((int)r->x.dtype) ? ISA_I64 : ISA_F32; }
+static enum isa_dtype acc_dtype(const struct reduction *r) {
+    return isa_dtype_is_int((int)r->x.dtype) ? ISA_I64 : ISA_F32;
+}
 
-static void streams_init(const struct lower *L, const struct reduction *r, const int64_t *tile, struct streams *s) {
+static void streams_init(const struct lower *L, const struct reduction *r, const int64_t *tile,
+                         struct streams *s) {
     memset(s, 0, sizeof *s);
     int kept = r->rank - r->inner;
     lower_stream_init(&s->x, "x", &r->x, r->rank, r->size, tile, L->slots, false);
@@ -31,8 +41,12 @@ static void streams_init(const struct lower *L, const struct reduction *r, const
     lower_stream_init(&s->out, "out", &r->out, kept, r->size, tile, L->slots, false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++)
-        if (r->e.has[i]) lower_stream_init(&s->extra[i], names[i], &r->e.in[i], kept, r->size, tile, L->slots, false);
-    s->acc_bytes = r->direct ? 0 : lower_ceil(lower_elems(kept, tile) * lower_dtype_bytes(acc_dtype(r)), 64) * 64;
+        if (r->e.has[i])
+            lower_stream_init(&s->extra[i], names[i], &r->e.in[i], kept, r->size, tile, L->slots,
+                              false);
+    s->acc_bytes =
+        r->direct ? 0
+                  : lower_ceil(lower_elems(kept, tile) * lower_dtype_bytes(acc_dtype(r)), 64) * 64;
 }
 
 static void price(void *ctx, struct lower_found *t) {
@@ -42,15 +56,22 @@ static void price(void *ctx, struct lower_found *t) {
     streams_init(L, r, t->tile, &s);
     int kept = r->rank - r->inner;
     double nk = 1, nr = 1;
-    for (int d = 0; d < r->rank; d++) *(d < kept ? &nk : &nr) *= (double)lower_ceil(r->size[d], t->tile[d]);
-    t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.out) + lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]) + s.acc_bytes;
+    for (int d = 0; d < r->rank; d++)
+        *(d < kept ? &nk : &nr) *= (double)lower_ceil(r->size[d], t->tile[d]);
+    t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.out) +
+               lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]) + s.acc_bytes;
     struct lower_step step = {0};
-    step.dma_cycles = lower_dma_cycles(L, &s.x.src, r->rank, s.x.block) + lower_dma_cycles(L, &s.out.src, kept, s.out.block) / nr;
-    step.dma_bytes = lower_dma_bytes(L, &s.x.src, r->rank, s.x.block) + lower_dma_bytes(L, &s.out.src, kept, s.out.block) / nr;
+    step.dma_cycles = lower_dma_cycles(L, &s.x.src, r->rank, s.x.block) +
+                      lower_dma_cycles(L, &s.out.src, kept, s.out.block) / nr;
+    step.dma_bytes = lower_dma_bytes(L, &s.x.src, r->rank, s.x.block) +
+                     lower_dma_bytes(L, &s.out.src, kept, s.out.block) / nr;
     int64_t rows = lower_elems(kept, t->tile), row = lower_elems(r->inner, t->tile + kept);
     struct isa_vec_shape vec = {.elems = rows * row, .steps = 1, .rows = rows, .row = row};
-    double banks = lower_bank_cycles(L, r->x.dtype, 1, &t->tile[r->rank - 1], &s.x.pack[r->rank - 1], (double)(rows * row));
-    step.vec_cycles = banks + (double)isa_time_vec(L->hw, &vec).issue_cycles + (double)L->hw->vec_start + lower_vec_cycles(L, rows, 1, &r->chain) / nr;
+    double banks = lower_bank_cycles(L, r->x.dtype, 1, &t->tile[r->rank - 1],
+                                     &s.x.pack[r->rank - 1], (double)(rows * row));
+    step.vec_cycles = banks + (double)isa_time_vec(L->hw, &vec).issue_cycles +
+                      (double)L->hw->vec_start + lower_vec_cycles(L, rows, 1, &r->chain) / nr;
+    step.spm_bytes = t->bytes;
     t->cycles = lower_steps_cycles(L, nk * nr, &step);
 }
 
@@ -58,11 +79,14 @@ static npu_status run(struct lower *L, struct reduction *r) {
     int kept = r->rank - r->inner;
     struct pricing pricing = {L, r};
     int64_t from[LOWER_DIMS];
-    for (int d = 0; d < r->rank; d++) from[d] = d >= kept && (r->direct || r->red == ISA_RED_ARGMAX) ? r->size[d] : 1;
-    struct lower_climb climb = {.rank = r->rank, .size = r->size, .from = from, .price = price, .ctx = &pricing};
+    for (int d = 0; d < r->rank; d++)
+        from[d] = d >= kept && (r->direct || r->red == ISA_RED_ARGMAX) ? r->size[d] : 1;
+    struct lower_climb climb = {
+        .rank = r->rank, .size = r->size, .from = from, .price = price, .ctx = &pricing};
     struct lower_found t = lower_climb_run(L, &climb);
     bool dims_fit = true;
-    for (int d = kept; d < r->rank; d++) dims_fit = dims_fit && t.tile[d] <= 65536;
+    for (int d = kept; d < r->rank; d++)
+        dims_fit = dims_fit && t.tile[d] <= 65536;
     if (r->direct && r->red != ISA_RED_ARGMAX && (t.bytes > lower_spm(L, true) || !dims_fit)) {
         r->direct = false;
         return run(L, r);
@@ -70,26 +94,32 @@ static npu_status run(struct lower *L, struct reduction *r) {
     struct streams s;
     streams_init(L, r, t.tile, &s);
     const char *names[5] = {"input", "accumulator", "result", "operand 1", "operand 2"};
-    int64_t bytes[5] = {lower_stream_bytes(&s.x), s.acc_bytes, lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]), lower_stream_bytes(&s.extra[2])};
+    int64_t bytes[5] = {lower_stream_bytes(&s.x), s.acc_bytes, lower_stream_bytes(&s.out),
+                        lower_stream_bytes(&s.extra[1]), lower_stream_bytes(&s.extra[2])};
     if (t.bytes > lower_spm(L, true) || !dims_fit) return lower_no_fit(L, 5, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += lower_elems(r->rank, r->size);
     lower_stream_open(L, &s.x);
-    for (int i = 1; i < 3; i++) lower_stream_open(L, &s.extra[i]);
+    for (int i = 1; i < 3; i++)
+        lower_stream_open(L, &s.extra[i]);
     lower_stream_open(L, &s.out);
-    struct lower_view acc = {.buf = r->direct ? -1 : tile_add_spm(L->p, "acc", s.acc_bytes, 1), .dtype = acc_dtype(r)};
+    struct lower_view acc = {.buf = r->direct ? -1 : tile_add_spm(L->p, "acc", s.acc_bytes, 1),
+                             .dtype = acc_dtype(r)};
     lower_pack(&r->out, kept, t.tile, acc.stride);
     int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS];
     do {
-        for (int d = 0; d < kept; d++) size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
+        for (int d = 0; d < kept; d++)
+            size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
         struct lower_view out = lower_sink_tile(&s.out, at), v[3];
         bool first = true;
         do {
-            for (int d = kept; d < r->rank; d++) size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
+            for (int d = kept; d < r->rank; d++)
+                size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
             tile_step(L->p);
             struct lower_view x = lower_stream_fetch(L, &s.x, at, size);
             const struct lower_view *in[3] = {&x, NULL, NULL};
-            lower_reduce_block(L, r->red, !first, NULL, r->rank, size, r->inner, in, r->direct ? &out : &acc);
+            lower_reduce_block(L, r->red, !first, NULL, r->rank, size, r->inner, in,
+                               r->direct ? &out : &acc);
             first = false;
         } while (lower_next(r->inner, r->size + kept, t.tile + kept, at + kept));
         if (!r->direct) {
@@ -107,9 +137,12 @@ static npu_status run(struct lower *L, struct reduction *r) {
 }
 
 npu_status lower_reduce(struct lower *L, const struct graph_node *n) {
-    static const struct { const char *mode; enum isa_red red; } modes[] = {
-        {"sum", ISA_RED_SUM}, {"mean", ISA_RED_SUM}, {"max", ISA_RED_MAX}, {"min", ISA_RED_MIN},
-        {"sumsq", ISA_RED_SUMSQ}, {"prod", ISA_RED_PROD}, {"argmax", ISA_RED_ARGMAX}};
+    static const struct {
+        const char *mode;
+        enum isa_red red;
+    } modes[] = {{"sum", ISA_RED_SUM},      {"mean", ISA_RED_SUM},    {"max", ISA_RED_MAX},
+                 {"min", ISA_RED_MIN},      {"sumsq", ISA_RED_SUMSQ}, {"prod", ISA_RED_PROD},
+                 {"argmax", ISA_RED_ARGMAX}};
     const struct graph_value *x = n->inputs[0], *out = n->outputs[0];
     const char *mode = graph_word(n, GRAPH_ATTR_MODE, "sum");
     struct reduction r = {.red = ISA_RED_NONE};
@@ -121,7 +154,8 @@ npu_status lower_reduce(struct lower *L, const struct graph_node *n) {
     const struct graph_attr *axes = graph_attr(n, GRAPH_ATTR_AXES);
     bool keep = graph_int(n, GRAPH_ATTR_KEEPDIMS, 0) != 0, marked[LOWER_DIMS] = {false};
     int64_t count = 1;
-    for (int i = 0; axes && i < axes->n; i++) marked[axes->ints[i]] = true;
+    for (int i = 0; axes && i < axes->n; i++)
+        marked[axes->ints[i]] = true;
     struct lower_epilogue e = lower_epilogue_of(L, n);
     r.rank = x->rank;
     r.x = L->place[x->id];
@@ -131,7 +165,8 @@ npu_status lower_reduce(struct lower *L, const struct graph_node *n) {
     for (int d = 0, o = 0; d < x->rank; d++) {
         if (marked[d]) count *= x->dims[d];
         r.out.stride[d] = marked[d] ? 0 : L->place[out->id].stride[o];
-        for (int i = 1; i < 3; i++) r.e.in[i].stride[d] = marked[d] ? 0 : e.in[i].stride[o];
+        for (int i = 1; i < 3; i++)
+            r.e.in[i].stride[d] = marked[d] ? 0 : e.in[i].stride[o];
         if (!marked[d] || keep) o++;
     }
     struct lower_view *views[] = {&r.x, &r.out, &r.e.in[1], &r.e.in[2]};
@@ -142,9 +177,12 @@ npu_status lower_reduce(struct lower *L, const struct graph_node *n) {
     r.rank = lower_group(r.rank, r.size, marked, 4, views, &r.inner);
     r.chain = e.chain;
     if (mean && isa_dtype_is_int((int)x->dtype))
-        return npu_fail(UNSUPPORTED, "the mean of %s elements; convert to a floating type first", isa_dtype_name((int)x->dtype));
+        return npu_fail(UNSUPPORTED, "the mean of %s elements; convert to a floating type first",
+                        isa_dtype_name((int)x->dtype));
     if (mean && !lower_chain_prepend(&r.chain, ISA_VOP_MUL, 1.0f / (float)count))
-        return npu_fail(UNSUPPORTED, "the chain after the mean has no room for the division by %lld", (long long)count);
+        return npu_fail(UNSUPPORTED,
+                        "the chain after the mean has no room for the division by %lld",
+                        (long long)count);
     r.direct = !mean && !n->has_chain && lower_elems(r.inner, r.size + r.rank - r.inner) <= 65536;
     if (r.red == ISA_RED_ARGMAX) r.direct = !n->has_chain;
     return run(L, &r);

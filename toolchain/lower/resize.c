@@ -2,25 +2,36 @@
 // Interpolation of the last two dimensions.
 //
 //   nearest, whole factors   one affine map: each input element repeats, stride 0 along the copies
-//   other                    per tile of the result: load the rows and columns that it needs; V.MAPs across give the columns, then
-//                            V.MAPs down the rows: lower + (upper - lower) * weight. Outputs whose sources advance evenly
-//                            and whose weights agree share an instruction (a factor 2 takes two, and the edges).
+//   other                    per tile of the result: load the rows and columns that it needs;
+//   V.MAPs across give the columns, then
+//                            V.MAPs down the rows: lower + (upper - lower) * weight. Outputs whose
+//                            sources advance evenly and whose weights agree share an instruction (a
+//                            factor 2 takes two, and the edges).
 #include "toolchain/lower/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-// Output i of an axis is between inputs lo[i] and hi[i]; both tables ascend. period: outputs i and i + period are alike.
-struct axis { int64_t in, out, period; int32_t *lo, *hi; float *weight; bool copy; };
+// Output i of an axis is between inputs lo[i] and hi[i]; both tables ascend. period: outputs i and
+// i + period are alike.
+struct axis {
+    int64_t in, out, period;
+    int32_t *lo, *hi;
+    float *weight;
+    bool copy;
+};
 
 static double source(const char *coord, int64_t i, double scale, int64_t in, int64_t out) {
     if (!strcmp(coord, "asymmetric")) return (double)i / scale;
-    if (!strcmp(coord, "align_corners")) return out > 1 ? (double)i * (double)(in - 1) / (double)(out - 1) : 0;
+    if (!strcmp(coord, "align_corners"))
+        return out > 1 ? (double)i * (double)(in - 1) / (double)(out - 1) : 0;
     if (!strcmp(coord, "pytorch_half_pixel") && out <= 1) return 0;
     return ((double)i + 0.5) / scale - 0.5;
 }
 
-static double within(double v, int64_t size) { return v < 0 ? 0 : v > (double)(size - 1) ? (double)(size - 1) : v; }
+static double within(double v, int64_t size) {
+    return v < 0 ? 0 : v > (double)(size - 1) ? (double)(size - 1) : v;
+}
 
 static int64_t gcd(int64_t a, int64_t b) {
     while (b) {
@@ -37,14 +48,26 @@ static struct axis table(struct lower *L, const struct graph_node *n, int which,
     int64_t in = x->dims[d], out = y->dims[d];
     const struct graph_attr *scales = graph_attr(n, GRAPH_ATTR_SCALES);
     double scale = scales ? scales->floats[which] : (double)out / (double)in;
-    const char *coord = graph_word(n, GRAPH_ATTR_COORD, "half_pixel"), *nearest = graph_word(n, GRAPH_ATTR_NEAREST, "round_prefer_floor");
-    struct axis t = {in, out, 1, ARENA_ARRAY(L->a, int32_t, (size_t)out), ARENA_ARRAY(L->a, int32_t, (size_t)out), ARENA_ARRAY(L->a, float, (size_t)out), in == out};
+    const char *coord = graph_word(n, GRAPH_ATTR_COORD, "half_pixel"),
+               *nearest = graph_word(n, GRAPH_ATTR_NEAREST, "round_prefer_floor");
+    struct axis t = {in,
+                     out,
+                     1,
+                     ARENA_ARRAY(L->a, int32_t, (size_t)out),
+                     ARENA_ARRAY(L->a, int32_t, (size_t)out),
+                     ARENA_ARRAY(L->a, float, (size_t)out),
+                     in == out};
     bool corners = !strcmp(coord, "align_corners");
-    t.period = corners ? out > 1 ? (out - 1) / gcd(out - 1, lower_max(in - 1, 1)) : 1 : out / gcd(out, in);
+    t.period =
+        corners ? out > 1 ? (out - 1) / gcd(out - 1, lower_max(in - 1, 1)) : 1 : out / gcd(out, in);
     for (int64_t i = 0; i < out; i++) {
         double p = source(coord, i, scale, in, out), at = within(p, in);
         if (!linear)
-            at = within(!strcmp(nearest, "floor") ? floor(p) : !strcmp(nearest, "ceil") ? ceil(p) : !strcmp(nearest, "round_prefer_ceil") ? floor(p + 0.5) : ceil(p - 0.5), in);
+            at = within(!strcmp(nearest, "floor")               ? floor(p)
+                        : !strcmp(nearest, "ceil")              ? ceil(p)
+                        : !strcmp(nearest, "round_prefer_ceil") ? floor(p + 0.5)
+                                                                : ceil(p - 0.5),
+                        in);
         t.lo[i] = (int32_t)floor(at);
         t.weight[i] = linear ? (float)(at - floor(at)) : 0;
         t.hi[i] = t.weight[i] > 0 ? (int32_t)within(floor(at) + 1, in) : t.lo[i];
@@ -65,35 +88,48 @@ static int64_t factor(const struct axis *t) {
 static npu_status repeat(struct lower *L, const struct graph_node *n, int64_t fh, int64_t fw) {
     const struct graph_value *x = n->inputs[0];
     int rank = x->rank;
-    struct lower_affine a = {.rank = rank + 2, .has = {true, false, false}, .in = {L->place[x->id]}, .out = L->place[n->outputs[0]->id]};
+    struct lower_affine a = {.rank = rank + 2,
+                             .has = {true, false, false},
+                             .in = {L->place[x->id]},
+                             .out = L->place[n->outputs[0]->id]};
     const struct lower_view in = a.in[0], out = a.out;
     memcpy(a.size, x->dims, sizeof x->dims);
     int h = rank - 2, w = rank - 1;
-    a.size[rank - 2] = x->dims[h], a.in[0].stride[rank - 2] = in.stride[h], a.out.stride[rank - 2] = out.stride[h] * fh;
+    a.size[rank - 2] = x->dims[h], a.in[0].stride[rank - 2] = in.stride[h],
+                  a.out.stride[rank - 2] = out.stride[h] * fh;
     a.size[rank - 1] = fh, a.in[0].stride[rank - 1] = 0, a.out.stride[rank - 1] = out.stride[h];
-    a.size[rank] = x->dims[w], a.in[0].stride[rank] = in.stride[w], a.out.stride[rank] = out.stride[w] * fw;
+    a.size[rank] = x->dims[w], a.in[0].stride[rank] = in.stride[w],
+    a.out.stride[rank] = out.stride[w] * fw;
     a.size[rank + 1] = fw, a.in[0].stride[rank + 1] = 0, a.out.stride[rank + 1] = out.stride[w];
     return lower_affine_run(L, &a);
 }
 
 struct resize {
-    int lead;                       // dimensions before the last two
-    int64_t size[LOWER_DIMS];       // of the result: lead..., rows, columns
+    int lead;                 // dimensions before the last two
+    int64_t size[LOWER_DIMS]; // of the result: lead..., rows, columns
     struct lower_view x, out;
     struct axis axis[2];
-    enum isa_dtype wide;            // of the intermediate
+    enum isa_dtype wide; // of the intermediate
 };
-struct streams { struct lower_stream x, out; int64_t mid_bytes, mid[LOWER_DIMS]; };
-struct pricing { const struct lower *L; const struct resize *r; };
+struct streams {
+    struct lower_stream x, out;
+    int64_t mid_bytes, mid[LOWER_DIMS];
+};
+struct pricing {
+    const struct lower *L;
+    const struct resize *r;
+};
 
 // Most inputs that a tile of t outputs needs.
 static int64_t span(const struct axis *a, int64_t t) {
     int64_t most = 1;
-    for (int64_t i = 0; i < a->out; i += t) most = lower_max(most, a->hi[lower_min(i + t, a->out) - 1] - a->lo[i] + 1);
+    for (int64_t i = 0; i < a->out; i += t)
+        most = lower_max(most, a->hi[lower_min(i + t, a->out) - 1] - a->lo[i] + 1);
     return most;
 }
 
-static void streams_init(const struct lower *L, const struct resize *r, const int64_t *tile, struct streams *s) {
+static void streams_init(const struct lower *L, const struct resize *r, const int64_t *tile,
+                         struct streams *s) {
     int h = r->lead, w = h + 1;
     int64_t in_size[LOWER_DIMS], in_tile[LOWER_DIMS], mid[LOWER_DIMS];
     memset(s, 0, sizeof *s);
@@ -107,7 +143,7 @@ static void streams_init(const struct lower *L, const struct resize *r, const in
     memcpy(mid, tile, sizeof mid);
     mid[h] = in_tile[h];
     int64_t elems = lower_pack(&r->out, w + 1, mid, s->mid);
-    if (mid[h] > 1 && !s->mid[h]) {   // the result has one row, which needs several
+    if (mid[h] > 1 && !s->mid[h]) { // the result has one row, which needs several
         s->mid[h] = elems;
         elems *= mid[h];
     }
@@ -121,27 +157,38 @@ static void price(void *ctx, struct lower_found *t) {
     streams_init(L, r, t->tile, &s);
     int rank = r->lead + 2;
     double nstep = 1;
-    for (int d = 0; d < rank; d++) nstep *= (double)lower_ceil(r->size[d], t->tile[d]);
+    for (int d = 0; d < rank; d++)
+        nstep *= (double)lower_ceil(r->size[d], t->tile[d]);
     t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.out) + s.mid_bytes;
     struct lower_step step = {0};
-    step.dma_cycles = lower_dma_cycles(L, &r->x, rank, s.x.block) + lower_dma_cycles(L, &r->out, rank, s.out.block);
-    step.dma_bytes = lower_dma_bytes(L, &r->x, rank, s.x.block) + lower_dma_bytes(L, &r->out, rank, s.out.block);
+    step.dma_cycles = lower_dma_cycles(L, &r->x, rank, s.x.block) +
+                      lower_dma_cycles(L, &r->out, rank, s.out.block);
+    step.dma_bytes =
+        lower_dma_bytes(L, &r->x, rank, s.x.block) + lower_dma_bytes(L, &r->out, rank, s.out.block);
     double insns = 0;
-    for (int i = 0; i < 2; i++) insns += (double)lower_min(r->axis[i].period + 2, t->tile[r->lead + i]);
-    step.vec_cycles = insns * (double)(L->hw->vec_start + L->hw->vec_min_ii) + 2 * lower_vec_cycles(L, lower_elems(rank, t->tile), 2, NULL);
+    for (int i = 0; i < 2; i++)
+        insns += (double)lower_min(r->axis[i].period + 2, t->tile[r->lead + i]);
+    step.vec_cycles = insns * (double)(L->hw->vec_start + L->hw->vec_min_ii) +
+                      2 * lower_vec_cycles(L, lower_elems(rank, t->tile), 2, NULL);
+    step.spm_bytes = t->bytes;
     t->cycles = lower_steps_cycles(L, nstep, &step);
 }
 
-// Outputs [from, to) of one axis (dimension d) between views on chip: dst index o - from, src index i - base.
-static void interpolate(struct lower *L, const struct axis *a, int d, int rank, const int64_t *size, int64_t from, int64_t to, int64_t base,
-                        const struct lower_view *src, const struct lower_view *dst) {
+// Outputs [from, to) of one axis (dimension d) between views on chip: dst index o - from, src index
+// i - base.
+static void interpolate(struct lower *L, const struct axis *a, int d, int rank, const int64_t *size,
+                        int64_t from, int64_t to, int64_t base, const struct lower_view *src,
+                        const struct lower_view *dst) {
     bool *done = ARENA_ARRAY(L->a, bool, (size_t)(to - from));
     for (int64_t o = from; o < to; o++) {
         if (done[o - from]) continue;
-        int64_t count = 0, step = 0, n[LOWER_DIMS], lo[LOWER_DIMS] = {0}, hi[LOWER_DIMS] = {0}, at[LOWER_DIMS] = {0};
+        int64_t count = 0, step = 0, n[LOWER_DIMS], lo[LOWER_DIMS] = {0}, hi[LOWER_DIMS] = {0},
+                at[LOWER_DIMS] = {0};
         for (int64_t i = o; i < to; i += a->period, count++) {
             if (count == 1) step = a->lo[i] - a->lo[o];
-            if (done[i - from] || a->lo[i] - a->lo[o] != count * step || a->hi[i] - a->hi[o] != count * step || fabsf(a->weight[i] - a->weight[o]) > 1e-6f) break;
+            if (done[i - from] || a->lo[i] - a->lo[o] != count * step ||
+                a->hi[i] - a->hi[o] != count * step || fabsf(a->weight[i] - a->weight[o]) > 1e-6f)
+                break;
             done[i - from] = true;
         }
         memcpy(n, size, sizeof n);
@@ -149,7 +196,8 @@ static void interpolate(struct lower *L, const struct axis *a, int d, int rank, 
         lo[d] = a->lo[o] - base;
         hi[d] = a->hi[o] - base;
         at[d] = o - from;
-        struct lower_view l = lower_at(src, rank, lo), u = lower_at(src, rank, hi), out = lower_at(dst, rank, at);
+        struct lower_view l = lower_at(src, rank, lo), u = lower_at(src, rank, hi),
+                          out = lower_at(dst, rank, at);
         l.stride[d] *= step;
         u.stride[d] *= step;
         out.stride[d] *= a->period;
@@ -162,14 +210,16 @@ static void interpolate(struct lower *L, const struct axis *a, int d, int rank, 
         c.st[1] = (struct isa_stage){.op = ISA_VOP_MUL, .a = ISA_SRC_IMM0};
         c.st[2] = (struct isa_stage){.op = ISA_VOP_ADD, .a = ISA_SRC_IN1};
         bool mix = a->weight[o] > 0;
-        lower_map(L, rank, n, mix ? &c : NULL, (const struct lower_view *[]){&u, mix ? &l : NULL, NULL}, &out);
+        lower_map(L, rank, n, mix ? &c : NULL,
+                  (const struct lower_view *[]){&u, mix ? &l : NULL, NULL}, &out);
     }
 }
 
 static npu_status run(struct lower *L, const struct resize *r) {
     struct pricing pricing = {L, r};
     int rank = r->lead + 2, h = r->lead, w = h + 1;
-    struct lower_found t = lower_climb_run(L, &(struct lower_climb){.rank = rank, .size = r->size, .price = price, .ctx = &pricing});
+    struct lower_found t = lower_climb_run(
+        L, &(struct lower_climb){.rank = rank, .size = r->size, .price = price, .ctx = &pricing});
     struct streams s;
     streams_init(L, r, t.tile, &s);
     const char *names[3] = {"input", "result", "intermediate"};
@@ -179,11 +229,14 @@ static npu_status run(struct lower *L, const struct resize *r) {
     L->kernel->vector_elems += 2 * lower_elems(rank, r->size);
     lower_stream_open(L, &s.x);
     lower_stream_open(L, &s.out);
-    struct lower_view mid = {.buf = s.mid_bytes ? tile_add_spm(L->p, "columns", s.mid_bytes, 1) : -1, .dtype = r->wide};
+    struct lower_view mid = {.buf =
+                                 s.mid_bytes ? tile_add_spm(L->p, "columns", s.mid_bytes, 1) : -1,
+                             .dtype = r->wide};
     memcpy(mid.stride, s.mid, sizeof s.mid);
     int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS], start[LOWER_DIMS], in[LOWER_DIMS];
     do {
-        for (int d = 0; d < rank; d++) size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
+        for (int d = 0; d < rank; d++)
+            size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
         memcpy(start, at, sizeof start);
         memcpy(in, size, sizeof in);
         for (int i = 0; i < 2; i++) {
@@ -191,14 +244,19 @@ static npu_status run(struct lower *L, const struct resize *r) {
             in[h + i] = r->axis[i].hi[at[h + i] + size[h + i] - 1] - start[h + i] + 1;
         }
         tile_step(L->p);
-        struct lower_view x = lower_stream_fetch(L, &s.x, start, in), out = lower_sink_tile(&s.out, at), columns = x;
+        struct lower_view x = lower_stream_fetch(L, &s.x, start, in),
+                          out = lower_sink_tile(&s.out, at), columns = x;
         if (!r->axis[1].copy) {
             columns = r->axis[0].copy ? out : mid;
-            interpolate(L, &r->axis[1], w, rank, in, at[w], at[w] + size[w], start[w], &x, &columns);
+            interpolate(L, &r->axis[1], w, rank, in, at[w], at[w] + size[w], start[w], &x,
+                        &columns);
         }
         in[w] = size[w];
-        if (!r->axis[0].copy) interpolate(L, &r->axis[0], h, rank, in, at[h], at[h] + size[h], start[h], &columns, &out);
-        else if (r->axis[1].copy) lower_map(L, rank, size, NULL, (const struct lower_view *[]){&x, NULL, NULL}, &out);
+        if (!r->axis[0].copy)
+            interpolate(L, &r->axis[0], h, rank, in, at[h], at[h] + size[h], start[h], &columns,
+                        &out);
+        else if (r->axis[1].copy)
+            lower_map(L, rank, size, NULL, (const struct lower_view *[]){&x, NULL, NULL}, &out);
         lower_sink_store(L, &s.out, &out, at, size);
     } while (lower_next(rank, r->size, t.tile, at));
     return NULL;
@@ -208,8 +266,12 @@ npu_status lower_resize(struct lower *L, const struct graph_node *n) {
     const struct graph_value *x = n->inputs[0], *y = n->outputs[0];
     bool linear = !strcmp(graph_word(n, GRAPH_ATTR_MODE, "nearest"), "linear");
     if (linear && isa_dtype_is_int((int)x->dtype))
-        return npu_fail(UNSUPPORTED, "linear interpolation of %s elements; convert to a floating type first", isa_dtype_name((int)x->dtype));
-    struct resize r = {.axis = {table(L, n, 0, linear), table(L, n, 1, linear)}, .x = L->place[x->id], .out = L->place[y->id]};
+        return npu_fail(UNSUPPORTED,
+                        "linear interpolation of %s elements; convert to a floating type first",
+                        isa_dtype_name((int)x->dtype));
+    struct resize r = {.axis = {table(L, n, 0, linear), table(L, n, 1, linear)},
+                       .x = L->place[x->id],
+                       .out = L->place[y->id]};
     int64_t fh = factor(&r.axis[0]), fw = factor(&r.axis[1]);
     if (!linear && fh && fw) {
         lower_kernel(L, n, "resize_repeat");

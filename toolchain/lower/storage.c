@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where each value lies in DRAM, and which nodes move nothing because their result is a view.
 //
-//   1. fixed: graph inputs and outputs (a buffer each, row-major), constants (weight buffers of the model's bytes)
+//   1. fixed: graph inputs and outputs (a buffer each, row-major), constants (weight buffers of the
+//   model's bytes)
 //   2. from the last node to the first, for each node that could be a view:
-//        result already placed    its input is placed inside the result where that stores well (the producer then writes there)
-//        concat                   the result gets a buffer, the inputs their parts of it
-//        other                    left for 3 when it will be a view of its source; else as above with a buffer of its own
-//   3. from the first node to the last: views of placed inputs; every other value gets a buffer in its storage order
+//        result already placed    its input is placed inside the result where that stores well (the
+//        producer then writes there) concat                   the result gets a buffer, the inputs
+//        their parts of it other                    left for 3 when it will be a view of its
+//        source; else as above with a buffer of its own
+//   3. from the first node to the last: views of placed inputs; every other value gets a buffer in
+//   its storage order
 //
-// A value "stores well" in a place when the dimension that is contiguous in its own storage order is contiguous there too, in
-// runs of at least a burst. Results of nodes that ended up in a different place are copied by their kernels.
+// A value "stores well" in a place when the dimension that is contiguous in its own storage order
+// is contiguous there too, in runs of at least a burst. Results of nodes that ended up in a
+// different place are copied by their kernels.
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
@@ -27,17 +31,22 @@ static void put(struct lower *L, const struct graph_value *v, const struct lower
     L->placed[v->id] = true;
 }
 
-static void own(struct lower *L, const struct graph_value *v, enum tile_kind kind, const void *data) {
-    struct lower_view p = strided(v, tile_add_dram(L->p, v->name, kind, lower_max(graph_value_bytes(v), 1), data, v));
+static void own(struct lower *L, const struct graph_value *v, enum tile_kind kind,
+                const void *data) {
+    struct lower_view p =
+        strided(v, tile_add_dram(L->p, v->name, kind, lower_max(graph_value_bytes(v), 1), data, v));
     put(L, v, &p);
 }
 
-// Constants are row-major in the model; one whose storage order differs is stored in that order, so that kernels load runs.
+// Constants are row-major in the model; one whose storage order differs is stored in that order, so
+// that kernels load runs.
 static void own_constant(struct lower *L, const struct graph_value *v) {
-    if (!v->has_order || v->rank < 2 || isa_dtype_bits((int)v->dtype) < 8) {
+    if (!v->has_order || L->dry || v->rank < 2 || isa_dtype_bits((int)v->dtype) < 8) {
         struct graph_value plain = *v;
         plain.has_order = false;
-        struct lower_view p = strided(&plain, tile_add_dram(L->p, v->name, TILE_WEIGHT, lower_max(graph_value_bytes(v), 1), v->data, v));
+        struct lower_view p =
+            strided(&plain, tile_add_dram(L->p, v->name, TILE_WEIGHT,
+                                          lower_max(graph_value_bytes(v), 1), v->data, v));
         put(L, v, &p);
         return;
     }
@@ -46,17 +55,21 @@ static void own_constant(struct lower *L, const struct graph_value *v) {
     const uint8_t *from = v->data;
     struct lower_view p = strided(v, -1);
     int64_t at[LOWER_DIMS] = {0}, one[LOWER_DIMS], k = 0;
-    for (int d = 0; d < v->rank; d++) one[d] = 1;
+    for (int d = 0; d < v->rank; d++)
+        one[d] = 1;
     do {
         int64_t i = 0;
-        for (int d = 0; d < v->rank; d++) i += at[d] * p.stride[d];
+        for (int d = 0; d < v->rank; d++)
+            i += at[d] * p.stride[d];
         memcpy(to + (size_t)i * es, from + (size_t)k++ * es, es);
     } while (lower_next(v->rank, v->dims, one, at));
     own(L, v, TILE_WEIGHT, to);
 }
 
-// Strides of `to` (row-major order of the same elements) over the memory of `from`; false when there are none.
-static bool reshaped(const struct graph_value *from, const struct lower_view *place, const struct graph_value *to, struct lower_view *out) {
+// Strides of `to` (row-major order of the same elements) over the memory of `from`; false when
+// there are none.
+static bool reshaped(const struct graph_value *from, const struct lower_view *place,
+                     const struct graph_value *to, struct lower_view *out) {
     int64_t size[LOWER_DIMS], stride[LOWER_DIMS];
     int n = 0;
     *out = *place;
@@ -87,7 +100,8 @@ static bool reshaped(const struct graph_value *from, const struct lower_view *pl
 }
 
 // Place of n's result as a view of its input at `in`.
-static bool forward(const struct graph_node *n, const struct lower_view *in, struct lower_view *out) {
+static bool forward(const struct graph_node *n, const struct lower_view *in,
+                    struct lower_view *out) {
     const struct graph_value *x = n->inputs[0], *y = n->outputs[0];
     int64_t start[LOWER_DIMS] = {0};
     if (x->dtype != y->dtype || n->has_chain) return false;
@@ -102,7 +116,8 @@ static bool forward(const struct graph_node *n, const struct lower_view *in, str
             out->stride[d] = from >= 0 && x->dims[from] > 1 ? in->stride[from] : 0;
         } else if (n->op == GRAPH_SLICE) {
             start[d] = graph_ints_at(n, GRAPH_ATTR_STARTS, d, 0);
-            out->stride[d] = y->dims[d] > 1 ? in->stride[d] * graph_ints_at(n, GRAPH_ATTR_STEPS, d, 1) : 0;
+            out->stride[d] =
+                y->dims[d] > 1 ? in->stride[d] * graph_ints_at(n, GRAPH_ATTR_STEPS, d, 1) : 0;
         } else if (n->op == GRAPH_COPY) {
             out->stride[d] = in->stride[d];
         } else {
@@ -114,19 +129,22 @@ static bool forward(const struct graph_node *n, const struct lower_view *in, str
 }
 
 // Place of n's k-th input so that n's result at `out` is it, or contains it.
-static bool backward(const struct graph_node *n, int k, const struct lower_view *out, struct lower_view *in) {
+static bool backward(const struct graph_node *n, int k, const struct lower_view *out,
+                     struct lower_view *in) {
     const struct graph_value *x = n->inputs[k], *y = n->outputs[0];
     if (x->dtype != y->dtype || n->has_chain) return false;
     if (n->op == GRAPH_RESHAPE) return reshaped(y, out, x, in);
     *in = *out;
     if (n->op == GRAPH_TRANSPOSE) {
-        for (int d = 0; d < y->rank; d++) in->stride[graph_ints_at(n, GRAPH_ATTR_PERM, d, y->rank - 1 - d)] = out->stride[d];
+        for (int d = 0; d < y->rank; d++)
+            in->stride[graph_ints_at(n, GRAPH_ATTR_PERM, d, y->rank - 1 - d)] = out->stride[d];
         return true;
     }
     if (n->op != GRAPH_CONCAT) return false;
     int axis = (int)graph_int(n, GRAPH_ATTR_AXIS, 0);
     int64_t start[LOWER_DIMS] = {0};
-    for (int i = 0; i < k; i++) start[axis] += n->inputs[i]->dims[axis];
+    for (int i = 0; i < k; i++)
+        start[axis] += n->inputs[i]->dims[axis];
     in->offset = lower_at(out, y->rank, start).offset;
     if (x->dims[axis] == 1) in->stride[axis] = 0;
     return true;
@@ -135,14 +153,17 @@ static bool backward(const struct graph_node *n, int k, const struct lower_view 
 static int innermost(const struct graph_value *v, const struct lower_view *p) {
     int best = -1;
     for (int d = 0; d < v->rank; d++)
-        if (v->dims[d] > 1 && p->stride[d] && (best < 0 || (p->stride[d] < p->stride[best]))) best = d;
+        if (v->dims[d] > 1 && p->stride[d] && (best < 0 || (p->stride[d] < p->stride[best])))
+            best = d;
     return best;
 }
 
-static bool stores_well(const struct lower *L, const struct graph_value *v, const struct lower_view *p) {
+static bool stores_well(const struct lower *L, const struct graph_value *v,
+                        const struct lower_view *p) {
     struct lower_view want = strided(v, -1);
     bool same = true;
-    for (int d = 0; d < v->rank; d++) same = same && (v->dims[d] == 1 || want.stride[d] == p->stride[d]);
+    for (int d = 0; d < v->rank; d++)
+        same = same && (v->dims[d] == 1 || want.stride[d] == p->stride[d]);
     if (same) return true;
     int in = innermost(v, &want);
     if (in < 0 || in != innermost(v, p) || p->stride[in] != 1) return false;
@@ -157,7 +178,8 @@ static bool by_matrix_engine(const struct graph_node *n, int k) {
 }
 
 // True when only the matrix engine reads v, so that just the runs of its place count.
-static bool only_products(const struct lower *L, const struct graph_value *v, const struct lower_view *p) {
+static bool only_products(const struct lower *L, const struct graph_value *v,
+                          const struct lower_view *p) {
     int in = innermost(v, p);
     if (in < 0 || p->stride[in] != 1 || v->is_output) return false;
     for (const struct graph_node *n = L->g->first; n; n = n->next)
@@ -167,41 +189,54 @@ static bool only_products(const struct lower *L, const struct graph_value *v, co
 }
 
 static bool is_view(const struct graph_node *n) {
-    return n && (n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE || n->op == GRAPH_SLICE || n->op == GRAPH_EXPAND || n->op == GRAPH_COPY);
+    return n && (n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE || n->op == GRAPH_SLICE ||
+                 n->op == GRAPH_EXPAND || n->op == GRAPH_COPY);
 }
 
 // A part of another value that one node reads: copying it first would read the same short runs.
-static bool read_once(const struct lower *L, const struct graph_node *n, const struct lower_view *p) {
+static bool read_once(const struct lower *L, const struct graph_node *n,
+                      const struct lower_view *p) {
     const struct graph_value *y = n->outputs[0];
     struct lower_view want = strided(y, -1);
     int in = innermost(y, &want);
-    return n->op == GRAPH_SLICE && (in < 0 || (in == innermost(y, p) && p->stride[in] == 1)) && graph_count_uses(L->g, y) == 1;
+    return n->op == GRAPH_SLICE && (in < 0 || (in == innermost(y, p) && p->stride[in] == 1)) &&
+           graph_count_uses(L->g, y) == 1;
 }
 
-static bool good_view(const struct lower *L, const struct graph_node *n, const struct lower_view *p) {
+static bool good_view(const struct lower *L, const struct graph_node *n,
+                      const struct lower_view *p) {
     const struct graph_value *y = n->outputs[0];
-    return n->op == GRAPH_EXPAND || stores_well(L, y, p) || read_once(L, n, p) || only_products(L, y, p);
+    return n->op == GRAPH_EXPAND || stores_well(L, y, p) || read_once(L, n, p) ||
+           only_products(L, y, p);
 }
 
-// Would n's result be a good view if nothing above it moved? The source is taken to lie in its own order.
+// Would n's result be a good view if nothing above it moved? The source is taken to lie in its own
+// order.
 static bool will_view(const struct lower *L, const struct graph_node *n, struct lower_view *place) {
     const struct graph_value *x = n->inputs[0];
     struct lower_view from;
-    if (L->placed[x->id]) from = L->place[x->id];
-    else if (!is_view(x->producer) || !will_view(L, x->producer, &from)) from = strided(x, -1);
+    if (L->placed[x->id])
+        from = L->place[x->id];
+    else if (!is_view(x->producer) || !will_view(L, x->producer, &from))
+        from = strided(x, -1);
     return forward(n, &from, place) && good_view(L, n, place);
 }
 
-// Can input k of n lie where n's result at `out` wants it? Yes when whatever makes it can write there: a kernel, or a view whose
-// own input can be moved in turn (a view that cannot be moved stays one, and n copies).
-static bool can_push(const struct lower *L, const struct graph_node *n, int k, const struct lower_view *out, struct lower_view *place) {
+// Can input k of n lie where n's result at `out` wants it? Yes when whatever makes it can write
+// there: a kernel, or a view whose own input can be moved in turn (a view that cannot be moved
+// stays one, and n copies).
+static bool can_push(const struct lower *L, const struct graph_node *n, int k,
+                     const struct lower_view *out, struct lower_view *place) {
     const struct graph_value *x = n->inputs[k];
     struct lower_view above;
-    if (L->placed[x->id] || (n->op == GRAPH_TRANSPOSE && graph_count_uses(L->g, x) > 1)) return false;
+    if (L->placed[x->id] || (n->op == GRAPH_TRANSPOSE && graph_count_uses(L->g, x) > 1))
+        return false;
     if (!backward(n, k, out, place)) return false;
     // Concatenation would write the same runs as whatever makes its input.
     struct lower_view want = strided(x, -1);
-    if (!stores_well(L, x, place) && (n->op != GRAPH_CONCAT || innermost(x, place) != innermost(x, &want))) return false;
+    if (!stores_well(L, x, place) &&
+        (n->op != GRAPH_CONCAT || innermost(x, place) != innermost(x, &want)))
+        return false;
     return !is_view(x->producer) || can_push(L, x->producer, 0, place, &above);
 }
 
@@ -216,7 +251,8 @@ npu_status lower_storage(struct lower *L) {
     const struct graph *g = L->g;
     L->place = ARENA_ARRAY(L->a, struct lower_view, (size_t)g->nvalue + 1);
     L->placed = ARENA_ARRAY(L->a, bool, (size_t)g->nvalue + 1);
-    for (int i = 0; i < g->ninput; i++) own(L, g->inputs[i], TILE_INPUT, NULL);
+    for (int i = 0; i < g->ninput; i++)
+        own(L, g->inputs[i], TILE_INPUT, NULL);
     for (int i = 0; i < g->nvalue; i++)
         if (g->values[i] && g->values[i]->data && !L->placed[i]) own_constant(L, g->values[i]);
     for (int i = 0; i < g->noutput; i++)
@@ -236,21 +272,26 @@ npu_status lower_storage(struct lower *L) {
             const struct graph_value *v = n->outputs[k];
             struct lower_view p;
             if (L->placed[v->id]) continue;
-            if (is_view(n) && forward(n, &L->place[n->inputs[0]->id], &p) && good_view(L, n, &p)) put(L, v, &p);
-            else own(L, v, TILE_SCRATCH, NULL);
+            if (is_view(n) && forward(n, &L->place[n->inputs[0]->id], &p) && good_view(L, n, &p))
+                put(L, v, &p);
+            else
+                own(L, v, TILE_SCRATCH, NULL);
         }
     return NULL;
 }
 
-static bool same_place(const struct graph_value *v, const struct lower_view *a, const struct lower_view *b) {
+static bool same_place(const struct graph_value *v, const struct lower_view *a,
+                       const struct lower_view *b) {
     bool same = a->buf == b->buf && a->offset == b->offset;
-    for (int d = 0; d < v->rank && same; d++) same = v->dims[d] == 1 || a->stride[d] == b->stride[d];
+    for (int d = 0; d < v->rank && same; d++)
+        same = v->dims[d] == 1 || a->stride[d] == b->stride[d];
     return same;
 }
 
 bool lower_is_part(const struct lower *L, const struct graph_node *n, int k) {
     struct lower_view p;
-    return backward(n, k, &L->place[n->outputs[0]->id], &p) && same_place(n->inputs[k], &p, &L->place[n->inputs[k]->id]);
+    return backward(n, k, &L->place[n->outputs[0]->id], &p) &&
+           same_place(n->inputs[k], &p, &L->place[n->inputs[k]->id]);
 }
 
 bool lower_is_alias(const struct lower *L, const struct graph_node *n) {
@@ -260,5 +301,6 @@ bool lower_is_alias(const struct lower *L, const struct graph_node *n) {
             if (!lower_is_part(L, n, k)) return false;
         return true;
     }
-    return is_view(n) && forward(n, &L->place[n->inputs[0]->id], &p) && same_place(n->outputs[0], &p, &L->place[n->outputs[0]->id]);
+    return is_view(n) && forward(n, &L->place[n->inputs[0]->id], &p) &&
+           same_place(n->outputs[0], &p, &L->place[n->outputs[0]->id]);
 }

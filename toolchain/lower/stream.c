@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of operands: DRAM blocks held in slots of an on-chip buffer, packed in the operand's own storage order so that
-// transfers are runs as long as possible.
+// Tiles of operands: DRAM blocks held in slots of an on-chip buffer, packed in the operand's own
+// storage order so that transfers are runs as long as possible.
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
 
-void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src, int rank, const int64_t *full,
-                       const int64_t *block, int slots, bool whole) {
+void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src,
+                       int rank, const int64_t *full, const int64_t *block, int slots, bool whole) {
     memset(s, 0, sizeof *s);
     s->name = name;
     s->src = *src;
@@ -28,7 +28,9 @@ void lower_stream_init(struct lower_stream *s, const char *name, const struct lo
         s->slots = 1;
         return;
     }
-    s->bytes = lower_ceil(lower_pack(&s->src, rank, s->block, s->pack) * lower_dtype_bytes(s->dtype), 64) * 64;
+    s->bytes =
+        lower_ceil(lower_pack(&s->src, rank, s->block, s->pack) * lower_dtype_bytes(s->dtype), 64) *
+        64;
 }
 
 void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim) {
@@ -45,19 +47,24 @@ void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim)
     s->bytes = lower_ceil(elems * es, 64) * 64;
 }
 
-int64_t lower_stream_bytes(const struct lower_stream *s) { return s->present ? s->bytes * s->slots : 0; }
+int64_t lower_stream_bytes(const struct lower_stream *s) {
+    return s->present ? s->bytes * s->slots : 0;
+}
 
 void lower_stream_open(struct lower *L, struct lower_stream *s) {
     if (s->present && !s->src.chip) s->buf = tile_add_spm(L->p, s->name, s->bytes, s->slots);
 }
 
-static void load(struct lower *L, const struct lower_stream *s, int slot, const int64_t *start, const int64_t *size) {
-    struct lower_view from = lower_at(&s->src, s->rank, start), to = {.buf = s->buf, .slot = slot, .dtype = s->dtype};
+static void load(struct lower *L, const struct lower_stream *s, int slot, const int64_t *start,
+                 const int64_t *size) {
+    struct lower_view from = lower_at(&s->src, s->rank, start),
+                      to = {.buf = s->buf, .slot = slot, .dtype = s->dtype};
     memcpy(to.stride, s->pack, sizeof s->pack);
     lower_copy(L, TILE_LOAD, s->rank, size, &from, &to);
 }
 
-struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start, const int64_t *size) {
+struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start,
+                                     const int64_t *size) {
     int64_t at[LOWER_DIMS] = {0}, n[LOWER_DIMS] = {0};
     for (int d = 0; d < s->rank; d++) {
         at[d] = s->src.stride[d] ? start[d] : 0;
@@ -74,7 +81,9 @@ struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, co
         return lower_at(&v, s->rank, at);
     }
     for (int i = 0; i < s->slots; i++) {
-        if (!s->held[i].valid || memcmp(s->held[i].start, at, sizeof at) || memcmp(s->held[i].size, n, sizeof n)) continue;
+        if (!s->held[i].valid || memcmp(s->held[i].start, at, sizeof at) ||
+            memcmp(s->held[i].size, n, sizeof n))
+            continue;
         v.slot = i;
         return v;
     }
@@ -95,7 +104,8 @@ struct lower_view lower_sink_tile(struct lower_stream *s, const int64_t *start) 
     return v;
 }
 
-void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lower_view *tile, const int64_t *start, const int64_t *size) {
+void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lower_view *tile,
+                      const int64_t *start, const int64_t *size) {
     if (s->src.chip) return;
     struct lower_view to = lower_at(&s->src, s->rank, start);
     lower_copy(L, TILE_STORE, s->rank, size, tile, &to);

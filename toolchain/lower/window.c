@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions and pooling: windows on the vector engine, whose chain follows in the same instruction.
+// Depthwise convolutions and pooling: windows on the vector engine, whose chain follows in the same
+// instruction.
 //
-//   for each image and (channels, rows, columns) tile: load the input rows that its windows touch (padding is the
-//   instruction's), V.DW or V.POOL, store
+//   for each image and (channels, rows, columns) tile: load the input rows that its windows touch
+//   (padding is the instruction's), V.DW or V.POOL, store
 //
-// A depthwise convolution with several outputs per channel is one instruction per output of the channel.
-#include "toolchain/lower/conv.h"
+// A depthwise convolution with several outputs per channel is one instruction per output of the
+// channel.
 #include "isa/timing.h"
+#include "toolchain/lower/conv.h"
 
 #include <string.h>
 
@@ -14,26 +16,38 @@ struct window {
     bool pool;
     int64_t kind, kh, kw, sh, sw, dh, dw, pt, pl;
     int64_t batch, c, h, w, p, q, mult;
-    struct lower_view x, out, weights;   // weights over (tap, output channel)
+    struct lower_view x, out, weights; // weights over (tap, output channel)
     struct lower_epilogue e;
 };
-struct tile_size { int64_t tc, tp, tq; double cycles; int64_t bytes; };
-struct streams { struct lower_stream x, w, out, extra[3]; };
+struct tile_size {
+    int64_t tc, tp, tq;
+    double cycles;
+    int64_t bytes;
+};
+struct streams {
+    struct lower_stream x, w, out, extra[3];
+};
 
-static int64_t span(int64_t t, int64_t s, int64_t k, int64_t d, int64_t n) { return lower_min((t - 1) * s + (k - 1) * d + 1, n); }
+static int64_t span(int64_t t, int64_t s, int64_t k, int64_t d, int64_t n) {
+    return lower_min((t - 1) * s + (k - 1) * d + 1, n);
+}
 
-static void streams_init(const struct lower *L, const struct window *m, const struct tile_size *t, struct streams *s) {
+static void streams_init(const struct lower *L, const struct window *m, const struct tile_size *t,
+                         struct streams *s) {
     memset(s, 0, sizeof *s);
     int64_t full[CONV_RANK] = {m->batch, m->c, m->h, m->w};
-    int64_t block[CONV_RANK] = {1, t->tc, span(t->tp, m->sh, m->kh, m->dh, m->h), span(t->tq, m->sw, m->kw, m->dw, m->w)};
+    int64_t block[CONV_RANK] = {1, t->tc, span(t->tp, m->sh, m->kh, m->dh, m->h),
+                                span(t->tq, m->sw, m->kw, m->dw, m->w)};
     lower_stream_init(&s->x, "x", &m->x, CONV_RANK, full, block, L->slots, false);
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     if (!m->pool) {
-        int64_t taps = m->kh * m->kw, wf[2] = {taps, m->c * m->mult}, wb[2] = {taps, t->tc * m->mult};
+        int64_t taps = m->kh * m->kw, wf[2] = {taps, m->c * m->mult},
+                wb[2] = {taps, t->tc * m->mult};
         bool whole = wf[0] * wf[1] * lower_dtype_bytes(m->weights.dtype) <= lower_spm(L, true) / 16;
         lower_stream_init(&s->w, "weights", &m->weights, 2, wf, wb, L->slots, whole);
     }
-    int64_t of[CONV_RANK] = {m->batch, m->c * m->mult, m->p, m->q}, ob[CONV_RANK] = {1, t->tc * m->mult, t->tp, t->tq};
+    int64_t of[CONV_RANK] = {m->batch, m->c * m->mult, m->p, m->q},
+            ob[CONV_RANK] = {1, t->tc * m->mult, t->tp, t->tq};
     lower_stream_init(&s->out, "out", &m->out, CONV_RANK, of, ob, L->slots, false);
     if (s->out.pack[CONV_C] != 1) lower_stream_spread(L, &s->out, CONV_C);
     static const char *const names[3] = {"", "in1", "in2"};
@@ -42,7 +56,8 @@ static void streams_init(const struct lower *L, const struct window *m, const st
         int64_t bytes = lower_dtype_bytes(m->e.in[i].dtype);
         for (int d = 0; d < CONV_RANK; d++)
             if (m->e.in[i].stride[d]) bytes *= of[d];
-        lower_stream_init(&s->extra[i], names[i], &m->e.in[i], CONV_RANK, of, ob, L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
+        lower_stream_init(&s->extra[i], names[i], &m->e.in[i], CONV_RANK, of, ob, L->slots,
+                          bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 
@@ -50,61 +65,70 @@ static void evaluate(const struct lower *L, const struct window *m, struct tile_
     struct streams s;
     streams_init(L, m, t, &s);
     const struct lower_stream *all[5] = {&s.x, &s.w, &s.out, &s.extra[1], &s.extra[2]};
-    double ct = (double)lower_ceil(m->c, t->tc), plane = (double)(lower_ceil(m->p, t->tp) * lower_ceil(m->q, t->tq)), tiles = (double)m->batch * ct * plane;
+    double ct = (double)lower_ceil(m->c, t->tc),
+           plane = (double)(lower_ceil(m->p, t->tp) * lower_ceil(m->q, t->tq)),
+           tiles = (double)m->batch * ct * plane;
     struct lower_step step = {0};
     t->bytes = 0;
     for (int i = 0; i < 5; i++) {
         if (!all[i]->present) continue;
         t->bytes += lower_stream_bytes(all[i]);
-        double loads = all[i]->whole ? 1 / tiles : i == 1 ? ct / tiles * (ct > 1 ? (double)m->batch : 1) : 1;
+        double loads = all[i]->whole ? 1 / tiles
+                       : i == 1      ? ct / tiles * (ct > 1 ? (double)m->batch : 1)
+                                     : 1;
         step.dma_cycles += loads * lower_dma_cycles(L, &all[i]->src, all[i]->rank, all[i]->block);
         step.dma_bytes += loads * lower_dma_bytes(L, &all[i]->src, all[i]->rank, all[i]->block);
     }
     struct isa_vec_shape vec = {.elems = t->tc * t->tp * t->tq, .steps = m->kh * m->kw};
     vec.stages = lower_chain_stages(&m->e.chain, &vec.special);
     step.vec_cycles = (double)m->mult * (double)isa_time_vec(L->hw, &vec).issue_cycles;
+    step.spm_bytes = t->bytes;
     t->cycles = lower_steps_cycles(L, tiles, &step);
 }
 
 static npu_status choose(const struct lower *L, const struct window *m, struct tile_size *out) {
     struct tile_size best = {0}, least = {0};
-    for (int all = 0; all < 2 && !best.tc; all++)
-        for (int64_t tc = m->c;; tc = lower_ceil(tc, 2)) {
-            for (int64_t tq = m->q;; tq = lower_ceil(tq, 2)) {
-                for (int64_t tp = m->p;; tp = lower_ceil(tp, 2)) {
-                    struct tile_size t = {tc, tp, tq, 0, 0};
-                    evaluate(L, m, &t);
-                    if (!least.tc || t.bytes < least.bytes) least = t;
-                    if (t.bytes <= lower_spm(L, all) && (!best.tc || t.cycles < best.cycles)) best = t;
-                    if (tp == 1) break;
-                }
-                if (tq == 1 || best.tc) break;
+    for (int64_t tc = m->c;; tc = lower_ceil(tc, 2)) {
+        for (int64_t tq = m->q;; tq = lower_ceil(tq, 2)) {
+            for (int64_t tp = m->p;; tp = lower_ceil(tp, 2)) {
+                struct tile_size t = {tc, tp, tq, 0, 0};
+                evaluate(L, m, &t);
+                if (!least.tc || t.bytes < least.bytes) least = t;
+                if (t.bytes <= lower_spm(L, true) && (!best.tc || t.cycles < best.cycles)) best = t;
+                if (tp == 1) break;
             }
-            if (tc == 1) break;
+            if (tq == 1 || best.tc) break;
         }
+        if (tc == 1) break;
+    }
     *out = best;
     if (best.tc) return NULL;
     struct streams s;
     streams_init(L, m, &least, &s);
     const char *names[5] = {"input", "weights", "result", "operand 1", "operand 2"};
-    int64_t bytes[5] = {lower_stream_bytes(&s.x), lower_stream_bytes(&s.w), lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
+    int64_t bytes[5] = {lower_stream_bytes(&s.x), lower_stream_bytes(&s.w),
+                        lower_stream_bytes(&s.out), lower_stream_bytes(&s.extra[1]),
                         lower_stream_bytes(&s.extra[2])};
     return lower_no_fit(L, 5, names, bytes);
 }
 
-static void needs(int64_t from, int64_t to, int64_t s, int64_t k, int64_t d, int64_t pad, int64_t n, int64_t *lo, int64_t *hi) {
+static void needs(int64_t from, int64_t to, int64_t s, int64_t k, int64_t d, int64_t pad, int64_t n,
+                  int64_t *lo, int64_t *hi) {
     *lo = lower_max(0, lower_min(from * s - pad, n - 1));
     *hi = lower_max(*lo + 1, lower_min((to - 1) * s + (k - 1) * d - pad + 1, n));
 }
 
-static void pattern(struct lower *L, struct tile_op *op, int k, const struct lower_view *v, const int64_t size[3], int64_t mult) {
+static void pattern(struct lower *L, struct tile_op *op, int k, const struct lower_view *v,
+                    const int64_t size[3], int64_t mult) {
     tile_operand(op, k, L->p, v->buf, v->slot, v->dtype, v->offset, 3, size,
                  (int64_t[]){v->stride[CONV_C] * mult, v->stride[CONV_X], v->stride[CONV_Y]});
 }
 
-// One instruction for output j of each channel. lo: first input row and column on chip; at: first output row and column.
-static void emit(struct lower *L, const struct window *m, int64_t j, const struct lower_view *x, const int64_t in_size[3],
-                 const struct lower_view *w, const struct lower_view *const extra[3], const struct lower_view *out,
+// One instruction for output j of each channel. lo: first input row and column on chip; at: first
+// output row and column.
+static void emit(struct lower *L, const struct window *m, int64_t j, const struct lower_view *x,
+                 const int64_t in_size[3], const struct lower_view *w,
+                 const struct lower_view *const extra[3], const struct lower_view *out,
                  const int64_t out_size[3], int64_t pad_top, int64_t pad_left) {
     struct tile_op *op = tile_emit(L->p, m->pool ? ISA_OP_VPOOL : ISA_OP_VDW, TILE_COMPUTE);
     int64_t first[CONV_RANK] = {0, j, 0, 0};
@@ -123,7 +147,8 @@ static void emit(struct lower *L, const struct window *m, int64_t j, const struc
         f->pad_top = pad_top, f->pad_left = pad_left;
         f->chain = m->e.chain;
         struct lower_view wj = lower_at(w, 2, (int64_t[]){0, j});
-        tile_operand(op, 2, L->p, wj.buf, wj.slot, wj.dtype, wj.offset, 2, (int64_t[]){out_size[0], m->kh * m->kw},
+        tile_operand(op, 2, L->p, wj.buf, wj.slot, wj.dtype, wj.offset, 2,
+                     (int64_t[]){out_size[0], m->kh * m->kw},
                      (int64_t[]){wj.stride[1] * m->mult, wj.stride[0]});
     }
     for (int i = 1; i < 3; i++) {
@@ -140,23 +165,30 @@ static npu_status run(struct lower *L, const struct window *m) {
     streams_init(L, m, &t, &s);
     lower_stream_open(L, &s.x);
     lower_stream_open(L, &s.w);
-    for (int i = 1; i < 3; i++) lower_stream_open(L, &s.extra[i]);
+    for (int i = 1; i < 3; i++)
+        lower_stream_open(L, &s.extra[i]);
     lower_stream_open(L, &s.out);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += m->batch * m->c * m->mult * m->p * m->q * m->kh * m->kw;
     if (!m->pool) L->kernel->macs += m->batch * m->c * m->mult * m->p * m->q * m->kh * m->kw;
-    int64_t size[CONV_RANK] = {m->batch, m->c, m->p, m->q}, step[CONV_RANK] = {1, t.tc, t.tp, t.tq}, at[CONV_RANK] = {0};
+    int64_t size[CONV_RANK] = {m->batch, m->c, m->p, m->q}, step[CONV_RANK] = {1, t.tc, t.tp, t.tq},
+            at[CONV_RANK] = {0};
     do {
-        int64_t h0, h1, w0, w1, nc = lower_min(t.tc, m->c - at[1]), np = lower_min(t.tp, m->p - at[2]), nq = lower_min(t.tq, m->q - at[3]);
+        int64_t h0, h1, w0, w1, nc = lower_min(t.tc, m->c - at[1]),
+                                np = lower_min(t.tp, m->p - at[2]),
+                                nq = lower_min(t.tq, m->q - at[3]);
         needs(at[2], at[2] + np, m->sh, m->kh, m->dh, m->pt, m->h, &h0, &h1);
         needs(at[3], at[3] + nq, m->sw, m->kw, m->dw, m->pl, m->w, &w0, &w1);
         int64_t xs[LOWER_DIMS] = {at[0], at[1], h0, w0}, xn[LOWER_DIMS] = {1, nc, h1 - h0, w1 - w0};
-        int64_t os[LOWER_DIMS] = {at[0], at[1] * m->mult, at[2], at[3]}, on[LOWER_DIMS] = {1, nc * m->mult, np, nq};
+        int64_t os[LOWER_DIMS] = {at[0], at[1] * m->mult, at[2], at[3]},
+                on[LOWER_DIMS] = {1, nc * m->mult, np, nq};
         struct lower_view w = {0}, v[3];
         const struct lower_view *extra[3] = {NULL, NULL, NULL};
         tile_step(L->p);
         struct lower_view x = lower_stream_fetch(L, &s.x, xs, xn);
-        if (!m->pool) w = lower_stream_fetch(L, &s.w, (int64_t[LOWER_DIMS]){0, at[1] * m->mult}, (int64_t[LOWER_DIMS]){m->kh * m->kw, nc * m->mult});
+        if (!m->pool)
+            w = lower_stream_fetch(L, &s.w, (int64_t[LOWER_DIMS]){0, at[1] * m->mult},
+                                   (int64_t[LOWER_DIMS]){m->kh * m->kw, nc * m->mult});
         for (int i = 1; i < 3; i++) {
             if (!m->e.has[i]) continue;
             v[i] = lower_stream_fetch(L, &s.extra[i], os, on);
@@ -164,8 +196,8 @@ static npu_status run(struct lower *L, const struct window *m) {
         }
         struct lower_view out = lower_sink_tile(&s.out, os);
         for (int64_t j = 0; j < m->mult; j++)
-            emit(L, m, j, &x, (int64_t[]){nc, w1 - w0, h1 - h0}, &w, extra, &out, (int64_t[]){nc, nq, np}, h0 + m->pt - at[2] * m->sh,
-                 w0 + m->pl - at[3] * m->sw);
+            emit(L, m, j, &x, (int64_t[]){nc, w1 - w0, h1 - h0}, &w, extra, &out,
+                 (int64_t[]){nc, nq, np}, h0 + m->pt - at[2] * m->sh, w0 + m->pl - at[3] * m->sw);
         lower_sink_store(L, &s.out, &out, os, on);
     } while (lower_next(CONV_RANK, size, step, at));
     return NULL;
@@ -176,15 +208,22 @@ static npu_status shapes(const struct lower *L, const struct graph_node *n, stru
     m->batch = x->dims[0], m->c = x->dims[1], m->h = x->dims[2], m->w = x->dims[3];
     m->p = out->dims[2], m->q = out->dims[3];
     m->mult = out->dims[1] / x->dims[1];
-    m->sh = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1), m->sw = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
-    m->dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1), m->dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
-    m->pt = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0), m->pl = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
+    m->sh = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1),
+    m->sw = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
+    m->dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1),
+    m->dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
+    m->pt = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0),
+    m->pl = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
     m->x = L->place[x->id];
     m->out = L->place[out->id];
     m->e = lower_epilogue_of(L, n);
-    if (m->kh <= 256 && m->kw <= 256 && m->sh <= 256 && m->sw <= 256 && m->dh <= 256 && m->dw <= 256) return NULL;
-    return npu_fail(UNSUPPORTED, "window %lldx%lld, strides %lldx%lld, dilations %lldx%lld: at most 256 each", (long long)m->kh, (long long)m->kw,
-                    (long long)m->sh, (long long)m->sw, (long long)m->dh, (long long)m->dw);
+    if (m->kh <= 256 && m->kw <= 256 && m->sh <= 256 && m->sw <= 256 && m->dh <= 256 &&
+        m->dw <= 256)
+        return NULL;
+    return npu_fail(UNSUPPORTED,
+                    "window %lldx%lld, strides %lldx%lld, dilations %lldx%lld: at most 256 each",
+                    (long long)m->kh, (long long)m->kw, (long long)m->sh, (long long)m->sw,
+                    (long long)m->dh, (long long)m->dw);
 }
 
 npu_status lower_depthwise(struct lower *L, const struct graph_node *n) {
@@ -193,18 +232,26 @@ npu_status lower_depthwise(struct lower *L, const struct graph_node *n) {
     NPU_TRY(shapes(L, n, &m));
     lower_kernel(L, n, "dw_nhwc");
     int64_t taps = m.kh * m.kw, channels = m.c * m.mult, es = lower_dtype_bytes(w->dtype);
-    uint8_t *packed = arena_alloc(L->a, (size_t)(taps * channels * es));
-    for (int64_t o = 0; o < channels; o++)
-        for (int64_t t = 0; t < taps; t++) memcpy(packed + (t * channels + o) * es, (const uint8_t *)w->data + (o * taps + t) * es, (size_t)es);
-    m.weights = (struct lower_view){.buf = tile_add_dram(L->p, w->name, TILE_WEIGHT, taps * channels * es, packed, NULL), .dtype = w->dtype,
+    uint8_t *packed = arena_alloc(L->a, L->dry ? 1 : (size_t)(taps * channels * es));
+    for (int64_t o = 0; o < channels && !L->dry; o++)
+        for (int64_t t = 0; t < taps; t++)
+            memcpy(packed + (t * channels + o) * es, (const uint8_t *)w->data + (o * taps + t) * es,
+                   (size_t)es);
+    m.weights = (struct lower_view){.buf = tile_add_dram(L->p, w->name, TILE_WEIGHT,
+                                                         taps * channels * es, packed, NULL),
+                                    .dtype = w->dtype,
                                     .stride = {channels, channels > 1 ? 1 : 0}};
     return run(L, &m);
 }
 
 npu_status lower_pool(struct lower *L, const struct graph_node *n) {
-    static const struct { const char *mode; int64_t kind; } kinds[] = {{"max", ISA_POOL_MAX}, {"avg", ISA_POOL_AVG}, {"avgpad", ISA_POOL_AVGPAD}};
+    static const struct {
+        const char *mode;
+        int64_t kind;
+    } kinds[] = {{"max", ISA_POOL_MAX}, {"avg", ISA_POOL_AVG}, {"avgpad", ISA_POOL_AVGPAD}};
     struct window m = {.pool = true};
-    m.kh = graph_ints_at(n, GRAPH_ATTR_KERNEL, 0, 1), m.kw = graph_ints_at(n, GRAPH_ATTR_KERNEL, 1, 1);
+    m.kh = graph_ints_at(n, GRAPH_ATTR_KERNEL, 0, 1),
+    m.kw = graph_ints_at(n, GRAPH_ATTR_KERNEL, 1, 1);
     const char *mode = graph_word(n, GRAPH_ATTR_MODE, "max");
     for (int i = 0; i < 3; i++)
         if (!strcmp(mode, kinds[i].mode)) m.kind = kinds[i].kind;
