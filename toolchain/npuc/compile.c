@@ -52,15 +52,29 @@ static npu_status place(const struct npuc_options *o, const struct variant *v,
     return plan_dram(p, &(struct plan_options){.reuse = o->pass.level >= 1});
 }
 
-static npu_status schedule(const struct npuc_options *o, const struct variant *v,
-                           const struct npuc_result *r, struct tile_program *p) {
-    NPU_TRY(
-        lower_graph(r->graph, &r->hw,
-                    &(struct lower_options){.level = o->pass.level, .spm_percent = v->spm_percent},
-                    p));
+static npu_status schedule_with(const struct npuc_options *o, const struct variant *v,
+                                const struct npuc_result *r, int resident_percent,
+                                struct tile_program *p) {
+    NPU_TRY(lower_graph(r->graph, &r->hw,
+                        &(struct lower_options){.level = o->pass.level,
+                                                .spm_percent = v->spm_percent,
+                                                .resident_percent = resident_percent},
+                        p));
     NPU_TRY(tile_verify(p, "lower"));
     NPU_TRY(place(o, v, p));
     return schedule_sync(p);
+}
+
+// Values that stay in the scratchpad may leave gaps that are too small for a kernel's tiles: then
+// all values go through DRAM.
+static npu_status schedule(const struct npuc_options *o, const struct variant *v,
+                           const struct npuc_result *r, struct tile_program *p) {
+    const struct tile_program empty = *p;
+    npu_status st = schedule_with(o, v, r, 0, p);
+    if (npu_status_code(st) != NPU_NO_FIT) return st;
+    npu_status_free(st);
+    *p = empty;
+    return schedule_with(o, v, r, -1, p);
 }
 
 // The first variant; at -O3 the one with the shortest estimate.
