@@ -215,8 +215,10 @@ static void run_job(struct sim_device *d) {
     job->fault = core_run(d->core, &run, &r);
     const uint64_t start = d->clock;
     d->clock += r.timing.cycles;
-    if (r.timing.nengine && !add_result(d, &r))
-        job->fault = npu_status_join(job->fault, no_memory());
+    if (r.timing.nengine && !add_result(d, &r)) { // totals without it must not be reported
+        npu_status_free(job->fault);
+        job->fault = no_memory();
+    }
     set_engine_registers(d, &r.timing);
     if (r.exec.irq_status) fw_host_program_irq(&d->port);
     if (!job->fault)

@@ -42,6 +42,11 @@ static enum isa_access effective_access(const struct isa_insn *in, const struct 
     return reads ? ISA_RW : ISA_W;
 }
 
+// More elements than any memory holds: only repeating (stride 0) gets there, and it would never
+// end.
+#define MOST_ELEMS_CHIP ((int64_t)1 << 31)
+#define MOST_ELEMS_DRAM ((int64_t)1 << 40)
+
 bool check_collect(const struct isa_insn *in, struct check_operands *ops, struct exec_fault *f) {
     const struct isa_insn_desc *desc = isa_find((unsigned)in->h.opcode);
     ops->n = 0;
@@ -60,6 +65,10 @@ bool check_collect(const struct isa_insn *in, struct check_operands *ops, struct
                                   "operand %s: size %" PRId64 " in dimension %d, 1 to %" PRId64
                                   " are possible",
                                   o->name, p->size[d], d, limit);
+        const int64_t elems = isa_pat_elems(p);
+        if (elems > (desc->pat[k].dram ? MOST_ELEMS_DRAM : MOST_ELEMS_CHIP))
+            return check_fail(f, EXEC_FAULT_SIZES, "operand %s has %" PRId64 " elements", o->name,
+                              elems);
         if (!on_chip(p->dtype))
             return check_fail(f, EXEC_FAULT_DTYPE,
                               "operand %s has type %s (code %" PRId64

@@ -57,6 +57,7 @@ static bool run(struct exec *x, const struct exec_place *at, const struct isa_in
         return exec_no_memory(x, "the list of instructions");
     if (!skipped && h->opcode != ISA_OP_SYNC && !access_insn(x, at, in)) return false;
     race_end(&x->race, points);
+    if (h->irq) x->stats.irq_status |= 1;
     return engine_signal(x, at, h, points);
 }
 
@@ -148,7 +149,8 @@ bool engine_deadlock(struct exec *x, const struct exec_place *cp_at,
     char text[sizeof x->fault.what] = "";
     const struct exec_place *at = cp_at;
     if (cp_waits) {
-        snprintf(text, sizeof text, "cp");
+        const bool waits = cp_waits->wait0_sem || cp_waits->wait1_sem;
+        snprintf(text, sizeof text, waits ? "cp" : "cp waits for every engine to finish");
         describe_wait(x, cp_waits->wait0_sem, cp_waits->wait0_value, text, sizeof text);
         describe_wait(x, cp_waits->wait1_sem, cp_waits->wait1_value, text, sizeof text);
     }

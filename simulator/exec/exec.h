@@ -37,8 +37,8 @@ struct exec_stats {
     uint64_t instructions; // dispatched, command processor's included
     uint64_t per_engine[ISA_ENGINES];
     int64_t spm_peak_bytes, psum_peak_bytes; // one past the highest byte touched
-    uint32_t irq_status;                     // bits of IRQ instructions
-    uint32_t passes; // runs over the program: more than one only without values
+    uint32_t irq_status; // bits of IRQ instructions; the header's irq bit sets bit 0
+    uint32_t passes;     // runs over the program: more than one only without values
 };
 
 struct exec;

@@ -363,6 +363,7 @@ static bool step_cp(struct exec *x, struct step *s) {
     }
     if (!s->dyn.skipped && !execute_cp(x, s)) return false;
     const struct race_clock points[3] = {x->cp, x->cp, x->cp};
+    if (h->irq) x->stats.irq_status |= 1;
     return show(x, s) && engine_signal(x, &s->at, h, points) && engine_run_ready(x);
 }
 

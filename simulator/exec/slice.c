@@ -46,6 +46,7 @@ static uint32_t newest_cover(const struct race *r, int space, const struct exec_
         for (uint32_t i = l->len; i-- > 0;) {
             const struct race_access *a = &l->item[i];
             const uint32_t order = r->order[e][a->index - 1];
+            if (order == r->begun - 1) continue;
             if (order <= newest) break;
             if (a->nfoot == 0 && a->lo <= f->lo && a->hi >= f->hi) newest = order;
         }
@@ -60,7 +61,7 @@ void slice_use(struct slice *s, const struct race *r, int space, const struct ex
         for (uint32_t i = l->len; i-- > 0;) {
             const struct race_access *a = &l->item[i];
             if (r->order[e][a->index - 1] < from) break;
-            if (!touches(r, a, f)) continue;
+            if (r->order[e][a->index - 1] == r->begun - 1 || !touches(r, a, f)) continue;
             uint8_t *bit = &s->needed[r->place[e][a->index - 1].pc_granule];
             if (!*bit) s->grew = true;
             *bit = 1;

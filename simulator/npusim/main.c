@@ -83,6 +83,17 @@ static npu_status repeat(struct npusim *s, struct sim_device *d, struct npusim_r
     return NULL;
 }
 
+// What ran until a fault is worth a look: the reports that were asked for, marked as ended by it.
+static npu_status report_fault(struct npusim *s, struct sim_device *d, struct trace_log *log,
+                               npu_status fault) {
+    struct npusim_runs runs = {.n = 1, .median_seconds = sim_device_totals(d)->run_seconds};
+    npu_status st = trace_log_finish(log);
+    if (!st && npu_status_code(fault) == NPU_FAULT)
+        st = npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs,
+                           npu_status_message(fault));
+    return npu_status_join(npu_note(fault, "running %s", s->o->program), st);
+}
+
 static npu_status run(struct npusim *s, struct trace_log *log) {
     struct npusim_runs runs = {0};
     NPU_TRY(npu_program_load(s->o->program, &s->program));
@@ -95,13 +106,13 @@ static npu_status run(struct npusim *s, struct trace_log *log) {
     struct sim_device *d = sim_device_of(s->device);
     sim_device_begin(d, s->o->trace_file ? log : NULL);
     npu_status st = npu_session_run(s->session, NULL);
-    if (st) return npu_note(st, "running %s", s->o->program);
+    if (st) return report_fault(s, d, log, st);
     if (s->o->verbose)
         fprintf(stderr, "npusim: functional pass %.3f s, timing %.3f s\n",
                 sim_device_totals(d)->exec_seconds, sim_device_totals(d)->run_seconds);
     NPU_TRY(trace_log_finish(log));
     NPU_TRY(repeat(s, d, &runs));
-    NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs));
+    NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs, NULL));
     NPU_TRY(npusim_write_outputs(s));
     return s->o->expect.n || s->o->expects ? npusim_compare(s) : NULL;
 }

@@ -81,7 +81,8 @@ static npu_status views(struct npusim *s, const struct trace_run *run,
 }
 
 npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const struct hw *hw,
-                         const struct trace_log *log, const struct npusim_runs *runs) {
+                         const struct trace_log *log, const struct npusim_runs *runs,
+                         const char *fault) {
     const struct npu_program_image *image = npu_program_image_of(s->program);
     struct core_names names;
     struct trace_output *outputs = NULL;
@@ -89,6 +90,7 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
         .program = npu_program_name(s->program),
         .target = npu_program_target(s->program),
         .hw = hw,
+        .fault = fault,
         .cycles = t->cycles,
         .instructions = t->instructions,
         .engine = t->engine,
@@ -102,9 +104,9 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
         .host_seconds = runs->median_seconds,
         .peak_rss_bytes = peak_rss_bytes(),
         .runs = {.n = runs->n, .seed = s->o->seed, .noise = "off", .time_us = runs->time_us}};
-    if (!s->o->quiet && !s->o->trace) summary(s, t, hw, runs);
+    if (!s->o->quiet && !s->o->trace && !fault) summary(s, t, hw, runs);
     if (!s->o->trace && !s->o->report) return NULL;
-    if (s->o->report && !s->o->no_data) {
+    if (s->o->report && !s->o->no_data && !fault) {
         NPU_TRY(outputs_of(s, &outputs));
         run.output = outputs;
         run.noutput = s->out.n;

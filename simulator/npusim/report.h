@@ -14,9 +14,10 @@ struct npusim_runs {
     double median_seconds;
 };
 
-// Prints and writes what the options ask for. `log` is finished; it may be empty.
+// Prints and writes what the options ask for. `log` is finished; it may be empty. `fault` not NULL:
+// the run ended there, there are no outputs.
 NPU_MUST_USE npu_status npusim_report(struct npusim *s, const struct sim_totals *totals,
                                       const struct hw *hw, const struct trace_log *log,
-                                      const struct npusim_runs *runs);
+                                      const struct npusim_runs *runs, const char *fault);
 
 #endif

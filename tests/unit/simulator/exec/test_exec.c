@@ -263,3 +263,23 @@ Test(exec, without_values_only_what_feeds_addresses_is_computed) {
     cr_assert_eq(out, 0.0f);
     prog_deinit(&p);
 }
+
+// The sum that is read accumulates over a loop: both reductions and both fills have to be computed.
+Test(exec, without_values_accumulation_is_followed) {
+    struct prog p;
+    prog_init(&p);
+    p.job.values = false;
+    prog_text(
+        &p,
+        "loop count=5\n"
+        "dma.fill @dma0 value=1 dst=spm:f32+0x0[64:1] signal=2:1:done\n"
+        "v.red red=sum red_dims=1 out=spm:f32+0x800[1:0] in0=spm:f32+0x0[64:1] wait=2:1\n"
+        "barrier\n"
+        "dma.fill @dma0 value=2 dst=spm:f32+0x0[64:1] signal=2:1:done\n"
+        "v.red red=sum red_dims=1 red_acc=1 out=spm:f32+0x800[1:0] in0=spm:f32+0x0[64:1] wait=2:1\n"
+        "barrier\nendl\n"
+        "lds rd=r1 space=spm width=4 offset=0x800\nassert cond=eq rs1=r1 imm=0x43400000\nhalt");
+    run_ok(&p); // 64 + 128 = 192
+    cr_assert_gt(exec_stats_of(p.x)->passes, 1u);
+    prog_deinit(&p);
+}

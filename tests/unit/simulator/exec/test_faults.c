@@ -3,6 +3,7 @@
 // does.
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +209,19 @@ Test(fault, semaphores) {
                 EXEC_FAULT_NONE);
     prog_expect("loop count=273\nsync @vec signal=1:15:done\nendl\nhalt", EXEC_FAULT_NONE);
     prog_expect("loop count=274\nsync @vec signal=1:15:done\nendl\nhalt", EXEC_FAULT_OVERFLOW);
+}
+
+Test(fault, every_row_has_a_golden_program) {
+    for (int k = 1; k < EXEC_FAULT_KINDS; k++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/tests/golden/sim/fault_%s.nps", NPU_SOURCE_DIR,
+                 fault_kind_text((enum exec_fault_kind)k));
+        for (char *c = strrchr(path, '/'); *c; c++)
+            if (*c == '-') *c = '_';
+        FILE *f = fopen(path, "r");
+        cr_assert(f, "no %s", path);
+        fclose(f);
+    }
 }
 
 Test(fault, text_names_everything) {
