@@ -10,9 +10,22 @@ enum { SPATIAL = 2 };
 static const int64_t LARGEST =
     1 << 30; // of strides, dilations, pads: products stay far from overflow
 
+// The matrix engine multiplies floats and integers of up to 8 bits.
+static npu_status check_operands(const struct graph_node *n) {
+    for (int k = 0; k < 2; k++) {
+        const struct graph_value *v = n->inputs[k];
+        if (isa_dtype_is_float(v->dtype) || isa_dtype_bits(v->dtype) <= 8) continue;
+        return npu_fail(UNSUPPORTED,
+                        "'%s' is %s: floats and integers of up to 8 bits are multiplied", v->name,
+                        isa_dtype_name(v->dtype));
+    }
+    return NULL;
+}
+
 npu_status shape_matmul(struct graph *g, struct graph_node *n) {
     NPU_TRY(shape_rank(n, 0, 2, GRAPH_MAX_RANK));
     NPU_TRY(shape_rank(n, 1, 2, GRAPH_MAX_RANK));
+    NPU_TRY(check_operands(n));
     const struct graph_value *a = n->inputs[0], *b = n->inputs[1];
     int ta = graph_int(n, GRAPH_ATTR_TRANS_A, 0) != 0,
         tb = graph_int(n, GRAPH_ATTR_TRANS_B, 0) != 0;
@@ -73,6 +86,7 @@ static npu_status check_kernel(const struct graph_value *w) {
 npu_status shape_conv(struct graph *g, struct graph_node *n) {
     NPU_TRY(shape_rank(n, 0, 4, 4));
     NPU_TRY(shape_rank(n, 1, 4, 4));
+    NPU_TRY(check_operands(n));
     NPU_TRY(check_window(n));
     const struct graph_value *x = n->inputs[0], *w = n->inputs[1];
     NPU_TRY(check_kernel(w));
@@ -95,6 +109,7 @@ npu_status shape_conv(struct graph *g, struct graph_node *n) {
 npu_status shape_convt(struct graph *g, struct graph_node *n) {
     NPU_TRY(shape_rank(n, 0, 4, 4));
     NPU_TRY(shape_rank(n, 1, 4, 4));
+    NPU_TRY(check_operands(n));
     NPU_TRY(check_window(n));
     NPU_TRY(shape_ints(n, GRAPH_ATTR_OUTPUT_PADS, SPATIAL, 0, LARGEST, false));
     const struct graph_value *x = n->inputs[0], *w = n->inputs[1];

@@ -173,6 +173,13 @@ npu_status onnx_const_floats(struct onnx_node *n, int k, float *items, int room,
     return NULL;
 }
 
+bool onnx_all_zero(const struct graph_value *v) {
+    bool zeros = !v || v->data != NULL;
+    for (int64_t k = 0; v && zeros && k < graph_value_elems(v); k++)
+        zeros = num_load_f32(v->dtype, v->data, k) == 0.0f;
+    return zeros;
+}
+
 npu_status onnx_axis(struct onnx_node *n, int64_t axis, int rank, int *out) {
     (void)n;
     int64_t a = axis < 0 ? axis + rank : axis;

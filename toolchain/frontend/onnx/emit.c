@@ -384,13 +384,21 @@ npu_status onnx_reduce(struct onnx_node *n, struct graph_value *x, const char *m
     return onnx_emit(n, node, out);
 }
 
+// The matrix engine multiplies floats and integers of up to 8 bits: wider integers go through f32,
+// which is exact below 2^24.
 npu_status onnx_matmul(struct onnx_node *n, struct graph_value *a, struct graph_value *b, bool ta,
                        bool tb, struct graph_value **out) {
     struct graph_value *in[2] = {a, b};
+    enum isa_dtype wide = ISA_DTYPE_NONE;
+    for (int k = 0; k < 2; k++)
+        if (isa_dtype_is_int(in[k]->dtype) && isa_dtype_bits(in[k]->dtype) > 8) wide = in[k]->dtype;
+    for (int k = 0; k < 2 && wide != ISA_DTYPE_NONE; k++)
+        NPU_TRY(onnx_cast(n, in[k], ISA_F32, &in[k]));
     struct graph_node *node = onnx_core(n, GRAPH_MATMUL, 2, in);
     if (ta) graph_set_int(n->m->g, node, GRAPH_ATTR_TRANS_A, 1);
     if (tb) graph_set_int(n->m->g, node, GRAPH_ATTR_TRANS_B, 1);
-    return onnx_emit(n, node, out);
+    NPU_TRY(onnx_emit(n, node, out));
+    return wide == ISA_DTYPE_NONE ? NULL : onnx_cast(n, *out, wide, out);
 }
 
 npu_status onnx_softmax(struct onnx_node *n, struct graph_value *x, int axis, bool logarithm,

@@ -89,6 +89,8 @@ NPU_MUST_USE npu_status onnx_const_ints(struct onnx_node *n, int k, int64_t *ite
 NPU_MUST_USE npu_status onnx_const_floats(struct onnx_node *n, int k, float *items, int room,
                                           int *count);
 NPU_MUST_USE npu_status onnx_need_const(struct onnx_node *n, int k);
+// Whether a zero point, say, does nothing: left out, or a constant of zeros.
+bool onnx_all_zero(const struct graph_value *v);
 // A dimension number of a tensor of that rank, negative ones counted from the end.
 NPU_MUST_USE npu_status onnx_axis(struct onnx_node *n, int64_t axis, int rank, int *out);
 // A set of dimensions, sorted; *mask has their bits.

@@ -291,34 +291,63 @@ npu_status import_global_pool(struct onnx_node *n) {
 
 // ---- integer convolutions --------------------------------------------------------------------
 
-// x - zero point, as i32; zero may be absent, a scalar, or [C] (then along dimension `axis`).
-static npu_status less_zero(struct onnx_node *n, struct graph_value *x, struct graph_value *zero,
-                            int axis, struct graph_value **out) {
-    *out = x;
-    if (!zero) return NULL;
-    if (zero->rank == 1 && zero->dims[0] != 1) {
-        int64_t dims[GRAPH_MAX_RANK] = {zero->dims[0], 1, 1, 1, 1, 1, 1, 1};
-        NPU_TRY(onnx_reshape(n, zero, x->rank - axis, dims, &zero));
+// 1 everywhere, as x.
+static npu_status ones_like(struct onnx_node *n, const struct graph_value *x,
+                            struct graph_value **out) {
+    struct graph_value *one = onnx_new_scalar(n, x->dtype, 1);
+    return onnx_expand(n, one, x->rank, x->dims, out);
+}
+
+// y - zero * conv(x, w), where zero is a scalar or one per output channel.
+static npu_status less_product(struct onnx_node *n, struct graph_value *y, struct graph_value *x,
+                               struct graph_value *w, struct graph_value *zero, bool negate,
+                               struct graph_value **out) {
+    struct graph_value *sums, *in[3] = {y, NULL, zero};
+    NPU_TRY(convolution(n, x, w, false, &sums));
+    in[1] = sums;
+    return onnx_map(n, ISA_I32, negate ? "mov in1; mul in2; add in0" : "mov in1; mul in2; rsub in0",
+                    NULL, 3, in, out);
+}
+
+// conv(x - zx, w - zw) as i32, with 8-bit operands in the products; the sums that the zero points
+// take away are convolutions with ones, so that padding counts in none: conv(x, w) - zx conv(1, w)
+// - zw conv(x, 1) + zx zw conv(1, 1)
+static npu_status integer_conv(struct onnx_node *n, struct graph_value *x, struct graph_value *zx,
+                               struct graph_value *w, struct graph_value *zw,
+                               struct graph_value **out) {
+    struct graph_value *y, *ones_x = NULL, *ones_w = NULL, *both;
+    if (!isa_dtype_is_int(x->dtype) || !isa_dtype_is_int(w->dtype))
+        return npu_fail(BAD_INPUT, "'%s' and '%s' must be integers", x->name, w->name);
+    if (zw && zw->rank == 1 && zw->dims[0] != 1) {
+        int64_t dims[GRAPH_MAX_RANK] = {zw->dims[0], 1, 1};
+        NPU_TRY(onnx_reshape(n, zw, x->rank - 1, dims, &zw));
     }
-    return onnx_map(n, ISA_I32, "sub in1", NULL, 2, (struct graph_value *[]){x, zero}, out);
+    NPU_TRY(convolution(n, x, w, false, &y));
+    if (!onnx_all_zero(zx)) NPU_TRY(ones_like(n, x, &ones_x));
+    if (!onnx_all_zero(zw)) NPU_TRY(ones_like(n, w, &ones_w));
+    if (ones_x) NPU_TRY(less_product(n, y, ones_x, w, zx, false, &y));
+    if (ones_w) NPU_TRY(less_product(n, y, x, ones_w, zw, false, &y));
+    if (ones_x && ones_w) {
+        NPU_TRY(onnx_map(n, ISA_I32, "mul in1", NULL, 2, (struct graph_value *[]){zw, zx}, &both));
+        NPU_TRY(less_product(n, y, ones_x, ones_w, both, true, &y));
+    }
+    *out = y;
+    return NULL;
 }
 
 npu_status import_conv_integer(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 2, 4));
-    struct graph_value *x, *w, *y;
-    NPU_TRY(less_zero(n, n->in[0], onnx_given(n, 2) ? n->in[2] : NULL, 1, &x));
-    NPU_TRY(less_zero(n, n->in[1], onnx_given(n, 3) ? n->in[3] : NULL, 0, &w));
-    NPU_TRY(convolution(n, x, w, false, &y));
+    struct graph_value *y;
+    NPU_TRY(integer_conv(n, n->in[0], onnx_given(n, 2) ? n->in[2] : NULL, n->in[1],
+                         onnx_given(n, 3) ? n->in[3] : NULL, &y));
     return onnx_bind(n, 0, y);
 }
 
 // x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, [bias]
 npu_status import_qlinear_conv(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 8, 9));
-    struct graph_value *x, *w, *y, *scale;
-    NPU_TRY(less_zero(n, n->in[0], n->in[2], 1, &x));
-    NPU_TRY(less_zero(n, n->in[3], n->in[5], 0, &w));
-    NPU_TRY(convolution(n, x, w, false, &y));
+    struct graph_value *y, *scale;
+    NPU_TRY(integer_conv(n, n->in[0], n->in[2], n->in[3], n->in[5], &y));
     if (onnx_given(n, 8)) NPU_TRY(add_bias(n, y, n->in[8], &y));
     struct graph_value *scales[3] = {n->in[4], n->in[1], n->in[6]};
     NPU_TRY(onnx_map(n, ISA_F32, "mul in1; div in2", NULL, 3, scales, &scale));

@@ -159,31 +159,41 @@ static npu_status scatter_rows(struct onnx_node *n, struct graph_value *data,
                     out);
 }
 
-// Which update each row gets, -1: none. With a reduction a row may be updated once only.
-static npu_status place(struct onnx_node *n, int64_t *from, int64_t row, int64_t update,
-                        bool once) {
-    (void)n;
-    if (from[row] >= 0 && once)
-        return npu_fail(UNSUPPORTED, "an element that is updated twice by a reduction");
-    from[row] = update;
+// Which update each row gets in each round, -1: none. Without a reduction the last update counts;
+// with one, a row that is updated again takes the next round.
+enum { ROUNDS = 16 };
+struct rounds {
+    int64_t rows, width, updates;
+    const char *reduction;
+    int count;
+    int64_t *from[ROUNDS];
+};
+
+static npu_status place(struct onnx_node *n, struct rounds *r, int64_t row, int64_t update) {
+    int k = 0;
+    bool replaces = !strcmp(r->reduction, "none");
+    while (!replaces && k < r->count && r->from[k][row] >= 0)
+        k++;
+    if (k == ROUNDS)
+        return npu_fail(UNSUPPORTED, "an element that is updated more than %d times", ROUNDS);
+    if (k == r->count) {
+        r->from[k] = ARENA_ARRAY(n->m->arena, int64_t, (size_t)r->rows + 1);
+        for (int64_t i = 0; i < r->rows; i++)
+            r->from[k][i] = -1;
+        r->count++;
+    }
+    r->from[k][row] = update;
     return NULL;
 }
 
-static int64_t *no_updates(struct onnx_node *n, int64_t rows) {
-    int64_t *from = ARENA_ARRAY(n->m->arena, int64_t, (size_t)rows + 1);
-    for (int64_t k = 0; k < rows; k++)
-        from[k] = -1;
-    return from;
-}
-
-static npu_status scattered(struct onnx_node *n, int64_t rows, int64_t width, int64_t updates,
-                            const int64_t *from, const char *reduction) {
-    struct graph_value *data, *u, *y;
-    NPU_TRY(onnx_reshape(n, n->in[0], 2, (int64_t[]){rows, width}, &data));
-    NPU_TRY(onnx_reshape(n, n->in[2], 2, (int64_t[]){updates, width}, &u));
-    NPU_TRY(scatter_rows(n, data, u, from, rows, reduction, &y));
-    NPU_TRY(onnx_reshape(n, y, n->in[0]->rank, n->in[0]->dims, &y));
-    return onnx_bind(n, 0, y);
+static npu_status scattered(struct onnx_node *n, const struct rounds *r) {
+    struct graph_value *data, *u;
+    NPU_TRY(onnx_reshape(n, n->in[0], 2, (int64_t[]){r->rows, r->width}, &data));
+    NPU_TRY(onnx_reshape(n, n->in[2], 2, (int64_t[]){r->updates, r->width}, &u));
+    for (int k = 0; k < r->count; k++)
+        NPU_TRY(scatter_rows(n, data, u, r->from[k], r->rows, r->reduction, &data));
+    NPU_TRY(onnx_reshape(n, data, n->in[0]->rank, n->in[0]->dims, &data));
+    return onnx_bind(n, 0, data);
 }
 
 // Indices that are not known: each update in turn replaces the row whose number is its index.
@@ -232,7 +242,7 @@ npu_status import_scatter_nd(struct onnx_node *n) {
                         (long long)updates, (long long)width, n->in[2]->name,
                         (long long)graph_value_elems(n->in[2]));
     if (!index->data) return scatter_each(n, rows, width, updates);
-    int64_t *from = no_updates(n, rows);
+    struct rounds r = {rows, width, updates, reduction, 0, {NULL}};
     for (int64_t k = 0; k < updates; k++) {
         int64_t row = 0;
         for (int64_t d = 0; d < depth; d++) {
@@ -243,9 +253,9 @@ npu_status import_scatter_nd(struct onnx_node *n) {
                                 (long long)i, (long long)d, (long long)x->dims[d]);
             row = row * x->dims[d] + i;
         }
-        NPU_TRY(place(n, from, row, k, strcmp(reduction, "none") != 0));
+        NPU_TRY(place(n, &r, row, k));
     }
-    return scattered(n, rows, width, updates, from, reduction);
+    return scattered(n, &r);
 }
 
 npu_status import_scatter_elements(struct onnx_node *n) {
@@ -264,7 +274,7 @@ npu_status import_scatter_elements(struct onnx_node *n) {
         if (d != axis && index->dims[d] > x->dims[d])
             return npu_fail(BAD_INPUT, "dimension %d of '%s' is larger than that of '%s'", d,
                             index->name, x->name);
-    int64_t *from = no_updates(n, rows);
+    struct rounds r = {rows, 1, updates, reduction, 0, {NULL}};
     for (int64_t k = 0; k < updates; k++) {
         int64_t rest = k, row = 0;
         for (int d = x->rank - 1; d >= 0; d--) {
@@ -279,9 +289,9 @@ npu_status import_scatter_elements(struct onnx_node *n) {
             }
             row += i * stride_of(x, d);
         }
-        NPU_TRY(place(n, from, row, k, strcmp(reduction, "none") != 0));
+        NPU_TRY(place(n, &r, row, k));
     }
-    return scattered(n, rows, 1, updates, from, reduction);
+    return scattered(n, &r);
 }
 
 // ---- masks and ranges ------------------------------------------------------------------------

@@ -86,16 +86,13 @@ npu_status import_cumsum(struct onnx_node *n) {
     if (size > 4096)
         return npu_fail(UNSUPPORTED, "a running sum over %lld elements, at most 4096",
                         (long long)size);
-    enum isa_dtype type = isa_dtype_is_int(x->dtype) ? ISA_I32 : x->dtype;
+    enum isa_dtype type = isa_dtype_is_int(x->dtype) ? ISA_F32 : x->dtype;
     size_t bytes = (size_t)isa_dtype_bits(type) / 8;
     uint8_t *ones = arena_alloc(n->m->arena, (size_t)(size * size) * bytes + 1);
     for (int64_t j = 0; j < size; j++)
         for (int64_t i = 0; i < size; i++) {
             bool taken = reverse ? (exclusive ? j > i : j >= i) : (exclusive ? j < i : j <= i);
-            if (isa_dtype_is_int(type))
-                num_store_i64(type, ones, j * size + i, taken);
-            else
-                num_store_f32(type, ones, j * size + i, taken ? 1.0f : 0.0f);
+            num_store_f32(type, ones, j * size + i, taken ? 1.0f : 0.0f);
         }
     struct graph_value *triangle =
         graph_add_const(n->m->g, n->label, type, 2, (int64_t[]){size, size}, ones);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "isa/numeric.h"
 #include "toolchain/frontend/onnx/import.h"
 
 // Parameter v made to broadcast against x.
@@ -83,37 +84,74 @@ npu_status import_dequantize(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// x - zero as i32; a zero point per row of A ([M]) or per column of B ([N]).
-static npu_status less_zero(struct onnx_node *n, struct graph_value *x, struct graph_value *zero,
-                            bool rows, struct graph_value **out) {
-    *out = x;
-    NPU_TRY(is_integer(n, x));
-    if (!zero) return NULL;
-    if (zero->rank == 1 && zero->dims[0] != 1 && rows)
-        NPU_TRY(onnx_reshape(n, zero, 2, (int64_t[]){zero->dims[0], 1}, &zero));
-    return onnx_map(n, ISA_I32, "sub in1", NULL, 2, (struct graph_value *[]){x, zero}, out);
+// Sum of x over one dimension, as i32, the dimension kept.
+static npu_status sum_of(struct onnx_node *n, struct graph_value *x, int axis,
+                         struct graph_value **out) {
+    const int64_t axes[1] = {axis};
+    NPU_TRY(onnx_cast(n, x, ISA_I32, &x));
+    return onnx_reduce(n, x, "sum", 1, axes, true, out);
+}
+
+// y - zero * sums, or y - zero * sums + extra
+static npu_status correct(struct onnx_node *n, struct graph_value *y, struct graph_value *zero,
+                          struct graph_value *sums, struct graph_value **out) {
+    NPU_TRY(onnx_map(n, ISA_I32, "mul in1", NULL, 2, (struct graph_value *[]){sums, zero}, &sums));
+    return onnx_map(n, ISA_I32, "sub in1", NULL, 2, (struct graph_value *[]){y, sums}, out);
+}
+
+// A zero point per row of A ([M]) as a column.
+static npu_status as_column(struct onnx_node *n, struct graph_value *zero,
+                            struct graph_value **out) {
+    *out = zero;
+    if (zero->rank != 1 || zero->dims[0] == 1) return NULL;
+    return onnx_reshape(n, zero, 2, (int64_t[]){zero->dims[0], 1}, out);
+}
+
+// (A - za)(B - zb) as i32, with 8-bit operands in the product:
+// A B - za * colsum(B) - rowsum(A) * zb + K * za * zb
+static npu_status integer_product(struct onnx_node *n, struct graph_value *a,
+                                  struct graph_value *za, struct graph_value *b,
+                                  struct graph_value *zb, struct graph_value **out) {
+    struct graph_value *y, *sums;
+    NPU_TRY(is_integer(n, a));
+    NPU_TRY(is_integer(n, b));
+    if (a->rank < 2 || b->rank < 2)
+        return npu_fail(UNSUPPORTED, "vectors in an integer product, expected rank 2 or more");
+    double k = (double)a->dims[a->rank - 1];
+    NPU_TRY(onnx_matmul(n, a, b, false, false, &y));
+    if (!onnx_all_zero(za)) {
+        NPU_TRY(as_column(n, za, &za));
+        NPU_TRY(sum_of(n, b, b->rank - 2, &sums));
+        // colsum(B) - K * zb: both corrections that have za in them
+        if (!onnx_all_zero(zb))
+            NPU_TRY(onnx_map(n, ISA_I32, "mul $0; rsub in1", &k, 2,
+                             (struct graph_value *[]){zb, sums}, &sums));
+        NPU_TRY(correct(n, y, za, sums, &y));
+    }
+    if (!onnx_all_zero(zb)) {
+        NPU_TRY(sum_of(n, a, a->rank - 1, &sums));
+        NPU_TRY(correct(n, y, zb, sums, &y));
+    }
+    *out = y;
+    return NULL;
 }
 
 npu_status import_matmul_integer(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 2, 4));
-    struct graph_value *a, *b, *y;
-    NPU_TRY(less_zero(n, n->in[0], onnx_given(n, 2) ? n->in[2] : NULL, true, &a));
-    NPU_TRY(less_zero(n, n->in[1], onnx_given(n, 3) ? n->in[3] : NULL, false, &b));
-    NPU_TRY(onnx_matmul(n, a, b, false, false, &y));
+    struct graph_value *y;
+    NPU_TRY(integer_product(n, n->in[0], onnx_given(n, 2) ? n->in[2] : NULL, n->in[1],
+                            onnx_given(n, 3) ? n->in[3] : NULL, &y));
     return onnx_bind(n, 0, y);
 }
 
 // a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 npu_status import_qlinear_matmul(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 8, 8));
-    struct graph_value *a, *b, *y, *scale;
-    NPU_TRY(less_zero(n, n->in[0], n->in[2], true, &a));
-    NPU_TRY(less_zero(n, n->in[3], n->in[5], false, &b));
-    NPU_TRY(onnx_matmul(n, a, b, false, false, &y));
-    for (int k = 1; k < 8; k += 3)
-        if (graph_value_elems(n->in[k == 7 ? 6 : k]) != 1)
+    struct graph_value *y, *scale, *scales[3] = {n->in[1], n->in[4], n->in[6]};
+    for (int k = 0; k < 3; k++)
+        if (graph_value_elems(scales[k]) != 1)
             return npu_fail(UNSUPPORTED, "scales per row or column");
-    struct graph_value *scales[3] = {n->in[1], n->in[4], n->in[6]};
+    NPU_TRY(integer_product(n, n->in[0], n->in[2], n->in[3], n->in[5], &y));
     NPU_TRY(onnx_map(n, ISA_F32, "mul in1; div in2", NULL, 3, scales, &scale));
     NPU_TRY(onnx_map(n, n->in[7]->dtype, "mul in1; round; add in2", NULL, 3,
                      (struct graph_value *[]){y, scale, n->in[7]}, &y));
