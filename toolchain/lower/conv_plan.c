@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CHOICES 10
+#define PSUM_SLOTS 4
 
 struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
     struct lower_view v = {.buf = -1, .dtype = c->data_dtype};
@@ -132,13 +133,15 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
         struct isa_vec_shape vec = {.elems = t->tu * t->tv * t->to * t->tg,
                                     .steps = 1,
                                     .psum_elems = t->tu * t->tv * t->to * t->tg};
+        for (int k = 1; k < 3; k++)
+            if (c->e.has[k]) vec.in[k] = (struct isa_vec_port){vec.elems, L->hw->vec_lanes};
         vec.stages = lower_chain_stages(&c->e.chain, &vec.special);
         sum.vec_cycles += tiles * (double)isa_time_vec(L->hw, &vec).issue_cycles;
     }
     double steps = tiles * (t->chunked ? nchunk : 1);
     struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps,
                               sum.vec_cycles / steps, t->bytes};
-    t->cycles = lower_steps_cycles(L, steps, &step) + latency * (t->psum_slots > 1 ? 1 : tiles);
+    t->cycles = lower_psum_cycles(L, steps, &step, tiles * c->nphase, latency, t->psum_slots);
 }
 
 static void consider(const struct lower *L, const struct lower_conv *c, struct conv_tile t,
@@ -205,7 +208,7 @@ static void search(const struct lower *L, const struct lower_conv *c, bool chunk
     }
     if (!chunked && (kh > 256 || kw > 256)) return;
     int no = splits(c->og, cols, 65536, to), ng = halvings(c->group, 64, tg);
-    for (int pslots = L->slots; pslots >= 1; pslots--)
+    for (int pslots = L->slots > 1 ? PSUM_SLOTS : 1; pslots >= 1; pslots--)
         for (int i = 0; i < no; i++)
             for (int g = 0; g < ng; g++) {
                 struct conv_tile t = {.to = to[i],

@@ -95,6 +95,14 @@ double lower_steps_cycles(const struct lower *L, double nstep, const struct lowe
     return (nstep - 1) * (longest + (double)L->hw->cp_semaphore) + sum + wait;
 }
 
+double lower_psum_cycles(const struct lower *L, double nstep, const struct lower_step *s,
+                         double tiles, double latency, int slots) {
+    double turn = nstep / tiles * s->mxu_cycles + latency + nstep / tiles * s->vec_cycles +
+                  (double)(L->hw->vec_start + L->hw->vec_latency + 2 * L->hw->cp_semaphore);
+    double cycles = lower_steps_cycles(L, nstep, s) + latency;
+    return cycles > tiles * turn / slots ? cycles : tiles * turn / slots;
+}
+
 int64_t lower_spm(const struct lower *L, bool all) {
     int percent = L->opt.spm_percent ? L->opt.spm_percent : 50;
     int64_t left = L->hw->spm_bytes - L->resident_bytes;

@@ -169,6 +169,11 @@ struct lower_step {
     int64_t spm_bytes; // of all buffers
 };
 double lower_steps_cycles(const struct lower *L, double nstep, const struct lower_step *s);
+// The same where each of `tiles` results passes through one of `slots` PSUM buffers, which it holds
+// from its first product (whose results take `latency` cycles more) until the vector engine has
+// read it.
+double lower_psum_cycles(const struct lower *L, double nstep, const struct lower_step *s,
+                         double tiles, double latency, int slots);
 int64_t lower_spm(
     const struct lower *L,
     bool all); // what values leave to a kernel: its share (opt.spm_percent), or everything

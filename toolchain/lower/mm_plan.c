@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CHOICES 12
+#define PSUM_SLOTS 4
 
 static int64_t psum_row_elems(const struct lower *L, int64_t tn) {
     return lower_ceil(tn, L->hw->mxu_cols) * L->hw->mxu_cols;
@@ -118,15 +119,14 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
     struct isa_vec_shape vec = {.elems = (int64_t)tb * t->tm * t->tn,
                                 .steps = 1,
                                 .psum_elems = (int64_t)tb * t->tm * t->tn};
+    for (int i = 1; i < 3; i++)
+        if (mm->e.has[i]) vec.in[i] = (struct isa_vec_port){vec.elems, L->hw->vec_lanes};
     vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
     sum.vec_cycles = bt * mt * nt * (double)isa_time_vec(L->hw, &vec).issue_cycles;
     struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps,
                               sum.vec_cycles / steps, t->bytes};
-    // The latency of one product shows when nothing overlaps it: once, and per tile where PSUM has
-    // one slot.
-    double latency =
-        (double)(c.done_cycles - c.issue_cycles) * (t->psum_slots > 1 ? 1 : bt * mt * nt);
-    t->cycles = lower_steps_cycles(L, steps, &step) + latency;
+    t->cycles = lower_psum_cycles(L, steps, &step, bt * mt * nt,
+                                  (double)(c.done_cycles - c.issue_cycles), t->psum_slots);
 }
 
 static int splits(int64_t n, int64_t unit, int64_t most, int64_t *out) {
@@ -161,7 +161,7 @@ static void search(const struct lower *L, const struct lower_mm *mm, struct mm_t
     int nn = splits(mm->n, cols, 65536, tn),
         nk = splits(mm->k, lower_min(L->hw->mxu_rows, mm->k), 65536, tk);
     int64_t last = mm->nbatch ? mm->batch[mm->nbatch - 1] : 1;
-    for (int pslots = L->slots; pslots >= 1; pslots--)
+    for (int pslots = L->slots > 1 ? PSUM_SLOTS : 1; pslots >= 1; pslots--)
         for (int i = 0; i < nn; i++) {
             int64_t most = lower_psum_rows(L) / pslots / (psum_row_elems(L, tn[i]) / cols);
             if (most < 1) continue;
