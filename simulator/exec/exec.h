@@ -31,7 +31,7 @@ struct exec_job {
     void *sink_ctx;
 };
 
-#define EXEC_STEP_LIMIT 50000000u
+#define EXEC_STEP_LIMIT 20000000u
 
 struct exec_stats {
     uint64_t instructions; // dispatched, command processor's included

@@ -11,7 +11,8 @@
 //
 // Because engines know each other by counts, the accesses of e that j does not know about are a
 // suffix of e's list: only those are compared, boxes first and exact footprints when the boxes
-// meet. The work is proportional to real concurrency, not to the bytes moved.
+// meet. The work is proportional to real concurrency, not to the bytes moved; boxes around blocks
+// of accesses keep long lists cheap.
 #include "simulator/exec/race.h"
 
 #include <string.h>
@@ -32,8 +33,11 @@ void race_init(struct race *r) {
 void race_deinit(struct race *r) {
     for (int e = 0; e < ISA_ENGINES; e++) {
         for (int s = 0; s < RACE_SPACES; s++)
-            for (int w = 0; w < 2; w++)
+            for (int w = 0; w < 2; w++) {
                 base_free(r->list[e][s][w].item);
+                for (int k = 0; k < RACE_LEVELS; k++)
+                    base_free(r->list[e][s][w].box[k]);
+            }
         base_free(r->place[e]);
         base_free(r->order[e]);
     }
@@ -103,6 +107,34 @@ static int64_t exact(const struct race *r, const struct race_access *a, const st
     return -1;
 }
 
+// Items from i on that a box tells to lie elsewhere: a whole block of some level, or 0.
+static uint32_t clear_of(const struct race_list *l, uint32_t i, const struct probe *p) {
+    uint32_t size = RACE_BLOCK * RACE_BLOCK;
+    for (int k = RACE_LEVELS; k-- > 0; size /= RACE_BLOCK) {
+        if (i % size || l->len - i < size) continue;
+        const struct race_box *b = &l->box[k][i / size];
+        if (b->lo >= p->hi || b->hi <= p->lo) return size;
+    }
+    return 0;
+}
+
+// Takes the newest item into the boxes around it.
+static bool grow_boxes(struct race_list *l) {
+    const struct race_access *a = &l->item[l->len];
+    uint32_t size = RACE_BLOCK;
+    for (int k = 0; k < RACE_LEVELS; k++, size *= RACE_BLOCK) {
+        const uint32_t n = l->len / size;
+        void *boxes = l->box[k];
+        if (!grow(&boxes, n, &l->box_cap[k], sizeof *l->box[k])) return false;
+        l->box[k] = boxes;
+        struct race_box *b = &l->box[k][n];
+        if (l->len % size == 0) *b = (struct race_box){a->lo, a->hi};
+        if (a->lo < b->lo) b->lo = a->lo;
+        if (a->hi > b->hi) b->hi = a->hi;
+    }
+    return true;
+}
+
 // Compares with the accesses of one list that are not ordered before the current instruction.
 static bool scan(struct race *r, int e, int space, int write, uint32_t known, const struct probe *p,
                  struct race_hit *hit) {
@@ -114,6 +146,11 @@ static bool scan(struct race *r, int e, int space, int write, uint32_t known, co
     *cursor = i;
     const uint32_t own = e == r->engine ? r->count[e] : 0;
     for (; i < l->len; i++) {
+        const uint32_t skip = clear_of(l, i, p);
+        if (skip) {
+            i += skip - 1;
+            continue;
+        }
         const struct race_access *a = &l->item[i];
         if (a->lo >= p->hi || a->hi <= p->lo || a->index == own) continue;
         int64_t at = exact(r, a, p);
@@ -138,6 +175,7 @@ static bool note(struct race *r, struct race_list *l, const struct probe *p) {
         r->foot[r->nfoot++] = p->foot[i];
         a->nfoot++;
     }
+    if (!grow_boxes(l)) return false;
     l->len++;
     return true;
 }

@@ -31,9 +31,19 @@ struct race_access {
     uint32_t foot, nfoot; // foot[foot ..] of the race; nfoot 0: the box
 };
 
+// Boxes around every RACE_BLOCK and every RACE_BLOCK^2 items, so that a long list is not read where
+// nothing meets.
+enum { RACE_BLOCK = 64, RACE_LEVELS = 2 };
+
+struct race_box {
+    int64_t lo, hi;
+};
+
 struct race_list {
     struct race_access *item; // owned, index ascends
     uint32_t len, cap;
+    struct race_box *box[RACE_LEVELS]; // owned
+    uint32_t box_cap[RACE_LEVELS];
 };
 
 struct race {

@@ -110,6 +110,7 @@ static npu_status run(struct npusim *s, struct trace_log *log) {
     if (s->o->verbose)
         fprintf(stderr, "npusim: functional pass %.3f s, timing %.3f s\n",
                 sim_device_totals(d)->exec_seconds, sim_device_totals(d)->run_seconds);
+    if (!s->o->no_data) NPU_TRY(npusim_check_outputs(s));
     NPU_TRY(trace_log_finish(log));
     NPU_TRY(repeat(s, d, &runs));
     NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs, NULL));

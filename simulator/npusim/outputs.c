@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/str.h"
 #include "simulator/npusim/tensors.h"
 
@@ -27,6 +28,22 @@ npu_status npusim_read_output(struct npusim *s, const struct npusim_tensor *t,
     npu_status st =
         npu_session_read(s->session, t->info.role, t->index, t->info.dtype, data, bytes);
     return st ? npu_note(st, "output '%s'", t->info.name) : NULL;
+}
+
+npu_status npusim_check_outputs(struct npusim *s) {
+    size_t most = 1;
+    for (size_t i = 0; i < s->out.n; i++)
+        if (s->out.item[i].info.bytes > most) most = (size_t)s->out.item[i].info.bytes;
+    void *data = base_alloc(most);
+    npu_status st = data ? NULL : npu_fail(NO_MEMORY, "an output of %zu bytes", most);
+    for (size_t i = 0; i < s->out.n && !st; i++) {
+        const struct npusim_tensor *t = &s->out.item[i];
+        st = npu_session_read(s->session, NPU_OUTPUT, t->index, t->info.dtype, data,
+                              (size_t)npu_dtype_bytes(t->info.dtype, t->info.elements));
+        if (st) st = npu_note(st, "output '%s'", t->info.name);
+    }
+    base_free(data);
+    return st;
 }
 
 // ---- writing -----------------------------------------------------------------------------------

@@ -66,6 +66,10 @@ NPU_MUST_USE npu_status npusim_write_outputs(struct npusim *s);
 NPU_MUST_USE npu_status npusim_read_output(struct npusim *s, const struct npusim_tensor *t,
                                            struct tensor_data *out);
 
+// FAULT when the program left a part of an output unwritten, whether anybody wants that output or
+// not.
+NPU_MUST_USE npu_status npusim_check_outputs(struct npusim *s);
+
 // Compares outputs with files and prints a line each; DIFFER when one is too far away.
 NPU_MUST_USE npu_status npusim_compare(struct npusim *s);
 
