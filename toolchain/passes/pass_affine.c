@@ -13,13 +13,15 @@
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
+enum { MAX_MAPS = 16 };
+
 struct fold {
     struct graph_node *op;
     int64_t channels;
     int channel_dim; // of the result
     double *scale, *shift;
     bool scaled;
-    struct graph_node *map[16]; // that are folded
+    struct graph_node *map[MAX_MAPS]; // that are folded
     int n;
 };
 
@@ -177,7 +179,7 @@ npu_status pass_affine(struct pass_context *c) {
         for (int64_t i = 0; i < f.channels; i++)
             f.scale[i] = 1;
         struct graph_value *y = n->outputs[0];
-        while (f.n < (int)(sizeof f.map / sizeof *f.map)) {
+        while (f.n < MAX_MAPS) {
             struct graph_node *user = graph_single_user(c->g, y);
             if (!user || user->op != GRAPH_MAP || !absorb(c, &f, user, y)) break;
             f.map[f.n++] = user;

@@ -71,7 +71,7 @@ static const struct graph_value *bias_of(const struct graph_node *m, const struc
 
 static bool convolution(const struct graph *g, const struct graph_node *n,
                         const struct graph_value *result) {
-    if (!n || (n->op != GRAPH_CONV && n->op != GRAPH_CONVT) || n->has_chain) return false;
+    if ((n->op != GRAPH_CONV && n->op != GRAPH_CONVT) || n->has_chain) return false;
     if (n->op == GRAPH_CONVT && graph_int(n, GRAPH_ATTR_GROUP, 1) != 1) return false;
     const struct graph_value *w = n->inputs[1];
     return w->data && isa_dtype_is_float((int)w->dtype) && isa_dtype_bits((int)w->dtype) >= 16 &&
@@ -106,7 +106,7 @@ static npu_status rewrite(struct pass_context *c, struct graph_node *bn) {
         conv = bias ? inner->producer : NULL;
     }
     struct graph_value *result = bias ? add->inputs[0] : x;
-    if (convolution(c->g, conv, result)) {
+    if (conv && convolution(c->g, conv, result)) {
         for (int64_t i = 0; bias && i < a.channels; i++)
             a.t[i] += element(bias, i) * a.s[i];
         scale_weights(c, conv, a.s, conv->inputs[1]->name);

@@ -23,13 +23,19 @@ static bool same_value(const struct graph_value *a, const struct graph_value *b)
            !memcmp(a->data, b->data, (size_t)graph_value_bytes(a));
 }
 
+static bool same_bits(double a, double b) {
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
 static bool same_attr(const struct graph_attr *a, const struct graph_attr *b) {
-    if (!b || a->n != b->n || a->i != b->i || memcmp(&a->f, &b->f, sizeof a->f) != 0) return false;
+    if (!b || a->n != b->n || a->i != b->i || !same_bits(a->f, b->f)) return false;
     if (a->ints && (!b->ints || memcmp(a->ints, b->ints, (size_t)a->n * sizeof *a->ints) != 0))
         return false;
-    if (a->floats &&
-        (!b->floats || memcmp(a->floats, b->floats, (size_t)a->n * sizeof *a->floats) != 0))
-        return false;
+    for (int i = 0; a->floats && i < a->n; i++)
+        if (!b->floats || !same_bits(a->floats[i], b->floats[i])) return false;
     if (a->word || b->word) return a->word && b->word && !strcmp(a->word, b->word);
     return true;
 }

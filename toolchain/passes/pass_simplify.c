@@ -118,19 +118,23 @@ static bool bypass(struct pass_context *c, struct graph_node *n) {
     return true;
 }
 
+static npu_status simplify(struct pass_context *c, struct graph_node *n, bool *changed) {
+    *changed |= bypass(c, n);
+    if (does_nothing(n)) {
+        *changed |= drop(c, n);
+    } else if (n->op == GRAPH_TRANSPOSE && moves_nothing(n)) {
+        *changed = true;
+        return reshape_instead(c, n);
+    }
+    return NULL;
+}
+
 npu_status pass_simplify(struct pass_context *c) {
     for (bool changed = true; changed;) {
         changed = false;
         for (struct graph_node *n = c->g->first, *next; n; n = next) {
             next = n->next;
-            if (n->nin == 0) continue;
-            if (bypass(c, n)) changed = true;
-            if (does_nothing(n)) {
-                changed |= drop(c, n);
-            } else if (n->op == GRAPH_TRANSPOSE && moves_nothing(n)) {
-                NPU_TRY(reshape_instead(c, n));
-                changed = true;
-            }
+            if (n->nin > 0) NPU_TRY(simplify(c, n, &changed));
         }
     }
     passes_drop_dead(c->g); // what was bypassed

@@ -150,8 +150,8 @@ static bool map_beside(struct text_state *s, struct text_place at, const char *f
 static bool read_incbin(struct text_state *s, struct graph_value *v) {
     struct text_place at = text_here(s), size_at, crc_at;
     const char *file;
-    struct span all;
-    int64_t offset, bytes, crc, needed = graph_value_bytes(v);
+    struct span all = {NULL, 0};
+    int64_t offset = 0, bytes = 0, crc = 0, needed = graph_value_bytes(v);
     if (!text_read_string(s, &file) || !text_need(s, ',') ||
         !text_read_int(s, 0, INT64_MAX, &offset) || !text_need(s, ','))
         return false;

@@ -308,7 +308,7 @@ bool text_read_node(struct text_state *s) {
         struct graph_value *v;
         ok = read_value(s, &v);
         if (!ok) break;
-        VEC_PUSH(s->arena, &t.inputs, v);
+        VEC_PUSH(s->arena, &t.inputs, v); // NOLINT(bugprone-sizeof-expression): pointers
         if (!text_eat(s, ',')) break;
         if (text_peek(s) != '%') ok = text_expected(s, "an input, %NAME");
     }

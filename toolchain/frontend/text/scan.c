@@ -281,7 +281,7 @@ bool text_read_ints(struct text_state *s, int *count, int64_t **out) {
     VEC(int64_t) items = {0};
     if (!text_open(s, '[')) return false;
     while (!text_close(s, ']')) {
-        int64_t v;
+        int64_t v = 0;
         if (items.len && !text_eat(s, ',')) return text_expected(s, "',' or ']'");
         if (!text_read_int(s, INT64_MIN, INT64_MAX, &v)) return false;
         VEC_PUSH(s->arena, &items, v);
@@ -295,7 +295,7 @@ bool text_read_floats(struct text_state *s, int *count, double **out) {
     VEC(double) items = {0};
     if (!text_open(s, '[')) return false;
     while (!text_close(s, ']')) {
-        double v;
+        double v = 0;
         if (items.len && !text_eat(s, ',')) return text_expected(s, "',' or ']'");
         if (!text_read_float(s, &v)) return false;
         VEC_PUSH(s->arena, &items, v);
@@ -308,8 +308,8 @@ bool text_read_floats(struct text_state *s, int *count, double **out) {
 static bool read_dims(struct text_state *s, struct graph_value *out) {
     const int64_t most = (int64_t)1 << 43;
     struct text_place at = text_here(s);
-    int64_t *dims, elems = 1;
-    int rank;
+    int64_t *dims = NULL, elems = 1;
+    int rank = 0;
     if (text_peek(s) != '[') return text_expected(s, "dimensions as [2,3]; a scalar has []");
     if (!text_read_ints(s, &rank, &dims)) return false;
     if (rank > GRAPH_MAX_RANK)
@@ -333,8 +333,8 @@ bool text_read_type(struct text_state *s, struct graph_value *out) {
     if (s->end - s->p < 6 || memcmp(s->p, "order=", 6) != 0) return true;
     s->p += 6;
     struct text_place at = text_here(s);
-    int64_t *order;
-    int n;
+    int64_t *order = NULL;
+    int n = 0;
     unsigned seen = 0;
     if (!text_read_ints(s, &n, &order)) return false;
     for (int k = 0; k < n && n == out->rank; k++) {
