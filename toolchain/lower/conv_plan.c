@@ -74,10 +74,16 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c,
     }
 }
 
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads,
+static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, bool in,
                       struct lower_step *sum) {
-    sum->dma_cycles += loads * lower_dma_cycles(L, &s->src, s->rank, s->block);
-    sum->dma_bytes += loads * lower_dma_bytes(L, &s->src, s->rank, s->block);
+    if (s->whole) loads = lower_whole_loads(s);
+    double cycles = lower_dma_cycles(L, &s->src, s->rank, s->first),
+           bytes = lower_dma_bytes(L, &s->src, s->rank, s->first);
+    sum->dma_cycles += loads * cycles;
+    sum->dma_bytes += loads * bytes;
+    if (!in) return;
+    sum->first_cycles += cycles;
+    sum->first_bytes += bytes;
 }
 
 static int64_t chunks(const struct conv_tile *t, const struct conv_phase *ph, int64_t cg) {
@@ -104,11 +110,11 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
         x_loads = t->o_outer && ut > 1 ? tiles : bt * gt * ut;
         w_loads = !t->o_outer && ot > 1 ? tiles : ot * gt * (gt > 1 || ot > 1 ? bt : 1);
     }
-    add_loads(L, &s.x, s.x.whole ? 1 : x_loads, &sum);
-    add_loads(L, &s.w, s.w.whole ? 1 : w_loads, &sum);
-    add_loads(L, &s.out, tiles, &sum);
+    add_loads(L, &s.x, x_loads, true, &sum);
+    add_loads(L, &s.w, w_loads, true, &sum);
+    add_loads(L, &s.out, tiles, false, &sum);
     for (int i = 1; i < 3; i++)
-        if (s.extra[i].present) add_loads(L, &s.extra[i], s.extra[i].whole ? 1 : tiles, &sum);
+        if (s.extra[i].present) add_loads(L, &s.extra[i], tiles, false, &sum);
     double latency = 0;
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];
@@ -139,8 +145,13 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
         sum.vec_cycles += tiles * (double)isa_time_vec(L->hw, &vec).issue_cycles;
     }
     double steps = tiles * (t->chunked ? nchunk : 1);
-    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps,
-                              sum.vec_cycles / steps, t->bytes};
+    struct lower_step step = {sum.dma_cycles / steps,
+                              sum.dma_bytes / steps,
+                              sum.mxu_cycles / steps,
+                              sum.vec_cycles / steps,
+                              t->bytes,
+                              sum.first_cycles,
+                              sum.first_bytes};
     t->cycles = lower_psum_cycles(L, steps, &step, tiles * c->nphase, latency, t->psum_slots);
 }
 

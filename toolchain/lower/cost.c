@@ -79,11 +79,16 @@ static double dram_latency(const struct lower *L) {
     return (double)(L->hw->dram_latency_ps * L->hw->clock_npu_mhz) / 1e6;
 }
 
+// Transfers of that many cycles of one engine, spread over all, or the memory's time.
+static double dma_time(const struct lower *L, double cycles, double bytes) {
+    double rate = hw_dram_bytes_per_cycle(L->hw), spread = cycles / (double)L->hw->dma_engines;
+    return rate > 0 && bytes / rate > spread ? bytes / rate : spread;
+}
+
 double lower_steps_cycles(const struct lower *L, double nstep, const struct lower_step *s) {
-    double rate = hw_dram_bytes_per_cycle(L->hw);
-    double dma = s->dma_cycles / (double)L->hw->dma_engines;
-    if (rate > 0 && s->dma_bytes / rate > dma) dma = s->dma_bytes / rate;
-    double sum = dma + s->mxu_cycles + s->vec_cycles;
+    double dma = dma_time(L, s->dma_cycles, s->dma_bytes);
+    double first = dma_time(L, s->first_cycles, s->first_bytes);
+    double sum = (first > dma ? first : dma) + s->mxu_cycles + s->vec_cycles;
     if (L->slots == 1) return nstep * (s->dma_cycles + s->mxu_cycles + s->vec_cycles);
     double longest = dma > s->mxu_cycles ? dma : s->mxu_cycles;
     if (s->vec_cycles > longest) longest = s->vec_cycles;

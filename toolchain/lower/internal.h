@@ -7,6 +7,7 @@
 #ifndef NPU_LOWER_INTERNAL_H
 #define NPU_LOWER_INTERNAL_H
 
+#include "runtime/base/vec.h"
 #include "toolchain/lower/lower.h"
 
 #define LOWER_DIMS 16
@@ -115,8 +116,8 @@ int lower_merge(int rank, int64_t *size, int nview, struct lower_view *const *vi
 // ---- stream.c: tiles of an operand
 // --------------------------------------------------------------------------------------- An
 // operand of a kernel, in DRAM, fetched block by block into slots taken in turn. A block that a
-// slot still holds is not loaded again. `whole`: the operand is loaded once as a whole. An operand
-// on chip is used where it lies.
+// slot still holds is not loaded again. `whole`: there is room for all of it, and each part is
+// loaded once. An operand on chip is used where it lies.
 struct lower_held {
     bool valid;
     int64_t start[LOWER_DIMS], size[LOWER_DIMS];
@@ -130,12 +131,16 @@ struct lower_stream {
     int64_t bytes; // of one slot
     int slots, buf, next;
     bool whole, present;
+    int64_t first[LOWER_DIMS]; // the block as asked for: what the first load brings
     struct lower_held held[8];
+    VEC(struct lower_held) part; // of a whole operand: what is there
 };
 // Prepares a stream and sets bytes; nothing is allocated before lower_stream_open(). full: sizes of
 // the iteration space; block: the largest block.
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src,
                        int rank, const int64_t *full, const int64_t *block, int slots, bool whole);
+// Loads that bring a whole operand in once, in blocks as asked for.
+double lower_whole_loads(const struct lower_stream *s);
 // Makes neighbours in dimension `dim`, which the engines will walk innermost though it is not
 // contiguous, lie an odd number of scratchpad words apart: then they are in different banks.
 void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim);
@@ -166,7 +171,8 @@ double lower_bank_cycles(const struct lower *L, enum isa_dtype t, int ndim, cons
 // Cycles of n equal steps of that much loading (one engine's cycles), computing and storing.
 struct lower_step {
     double dma_cycles, dma_bytes, mxu_cycles, vec_cycles;
-    int64_t spm_bytes; // of all buffers
+    int64_t spm_bytes;                // of all buffers
+    double first_cycles, first_bytes; // loaded before the first computing; 0: as dma_*
 };
 double lower_steps_cycles(const struct lower *L, double nstep, const struct lower_step *s);
 // The same where each of `tiles` results passes through one of `slots` PSUM buffers, which it holds

@@ -69,10 +69,16 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
 }
 
 // Distinct loads of a stream of `loads` distinct blocks of the given size.
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads,
+static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, bool in,
                       struct lower_step *sum) {
-    sum->dma_cycles += loads * lower_dma_cycles(L, &s->src, s->rank, s->block);
-    sum->dma_bytes += loads * lower_dma_bytes(L, &s->src, s->rank, s->block);
+    if (s->whole) loads = lower_whole_loads(s);
+    double cycles = lower_dma_cycles(L, &s->src, s->rank, s->first),
+           bytes = lower_dma_bytes(L, &s->src, s->rank, s->first);
+    sum->dma_cycles += loads * cycles;
+    sum->dma_bytes += loads * bytes;
+    if (!in) return;
+    sum->first_cycles += cycles;
+    sum->first_bytes += bytes;
 }
 
 static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm_tile *t) {
@@ -93,12 +99,11 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
     for (int d = 0; d < nb; d++)
         b_batched = b_batched || mm->b.stride[d];
     double bb = b_batched || nt * kt > 1 ? bt : 1;
-    add_loads(L, &s.a, s.a.whole ? 1 : bt * mt * kt * reload_a, &sum);
-    add_loads(L, &s.b, s.b.whole ? 1 : bb * nt * kt * reload_b, &sum);
-    add_loads(L, &s.out, bt * mt * nt, &sum);
+    add_loads(L, &s.a, bt * mt * kt * reload_a, true, &sum);
+    add_loads(L, &s.b, bb * nt * kt * reload_b, true, &sum);
+    add_loads(L, &s.out, bt * mt * nt, false, &sum);
     for (int i = 1; i < 3; i++)
-        if (s.extra[i].present)
-            add_loads(L, &s.extra[i], s.extra[i].whole ? 1 : bt * mt * nt, &sum);
+        if (s.extra[i].present) add_loads(L, &s.extra[i], bt * mt * nt, false, &sum);
     struct isa_mm_shape shape = {.m = t->tm,
                                  .n = t->tn,
                                  .k = t->tk,
@@ -123,8 +128,13 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
         if (mm->e.has[i]) vec.in[i] = (struct isa_vec_port){vec.elems, L->hw->vec_lanes};
     vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
     sum.vec_cycles = bt * mt * nt * (double)isa_time_vec(L->hw, &vec).issue_cycles;
-    struct lower_step step = {sum.dma_cycles / steps, sum.dma_bytes / steps, sum.mxu_cycles / steps,
-                              sum.vec_cycles / steps, t->bytes};
+    struct lower_step step = {sum.dma_cycles / steps,
+                              sum.dma_bytes / steps,
+                              sum.mxu_cycles / steps,
+                              sum.vec_cycles / steps,
+                              t->bytes,
+                              sum.first_cycles,
+                              sum.first_bytes};
     t->cycles = lower_psum_cycles(L, steps, &step, bt * mt * nt,
                                   (double)(c.done_cycles - c.issue_cycles), t->psum_slots);
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define WHOLE_AT_ONCE_BYTES 16384
+
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src,
                        int rank, const int64_t *full, const int64_t *block, int slots, bool whole) {
     memset(s, 0, sizeof *s);
@@ -17,6 +19,8 @@ void lower_stream_init(struct lower_stream *s, const char *name, const struct lo
     s->present = true;
     s->buf = -1;
     bool fixed = true;
+    for (int d = 0; d < rank; d++)
+        s->first[d] = src->stride[d] ? lower_min(block[d], full[d]) : 1;
     for (int d = 0; d < rank; d++) {
         s->full[d] = src->stride[d] ? full[d] : 1;
         s->block[d] = whole ? s->full[d] : src->stride[d] ? lower_min(block[d], full[d]) : 1;
@@ -47,6 +51,13 @@ void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim)
     s->bytes = lower_ceil(elems * es, 64) * 64;
 }
 
+double lower_whole_loads(const struct lower_stream *s) {
+    double n = 1;
+    for (int d = 0; d < s->rank; d++)
+        n *= (double)s->full[d] / (double)s->first[d];
+    return n;
+}
+
 int64_t lower_stream_bytes(const struct lower_stream *s) {
     return s->present ? s->bytes * s->slots : 0;
 }
@@ -60,7 +71,56 @@ static void load(struct lower *L, const struct lower_stream *s, int slot, const 
     struct lower_view from = lower_at(&s->src, s->rank, start),
                       to = {.buf = s->buf, .slot = slot, .dtype = s->dtype};
     memcpy(to.stride, s->pack, sizeof s->pack);
+    if (s->whole) to = lower_at(&to, s->rank, start);
     lower_copy(L, TILE_LOAD, s->rank, size, &from, &to);
+}
+
+// The block in terms of a part that is already there: true when it lies inside, or continues it in
+// one dimension *d.
+static bool continues(const struct lower_stream *s, const struct lower_held *h, const int64_t *at,
+                      const int64_t *n, int *d) {
+    *d = -1;
+    for (int i = 0; i < s->rank; i++) {
+        int64_t end = at[i] + n[i], have = h->start[i] + h->size[i];
+        if (at[i] < h->start[i] || at[i] > have) return false;
+        if (end <= have) continue;
+        if (*d >= 0) return false;
+        *d = i;
+    }
+    for (int i = 0; i < s->rank && *d >= 0;
+         i++) // then it must be as large as the part in all others
+        if (i != *d && (at[i] != h->start[i] || n[i] != h->size[i])) return false;
+    return true;
+}
+
+// A whole operand comes in the parts that are asked for, each once; a small one at once.
+static void fetch_part(struct lower *L, struct lower_stream *s, const int64_t *at,
+                       const int64_t *n) {
+    static const int64_t zero[LOWER_DIMS];
+    if (s->bytes <= WHOLE_AT_ONCE_BYTES) {
+        if (!s->part.len) load(L, s, 0, zero, s->full);
+        if (!s->part.len) VEC_PUSH(L->a, &s->part, (struct lower_held){.valid = true});
+        return;
+    }
+    for (size_t i = 0; i < s->part.len; i++) {
+        struct lower_held *h = &s->part.ptr[i];
+        int64_t from[LOWER_DIMS], size[LOWER_DIMS];
+        int d;
+        if (!continues(s, h, at, n, &d)) continue;
+        if (d < 0) return;
+        memcpy(from, at, sizeof from);
+        memcpy(size, n, sizeof size);
+        from[d] = h->start[d] + h->size[d];
+        size[d] = at[d] + n[d] - from[d];
+        h->size[d] += size[d];
+        load(L, s, 0, from, size);
+        return;
+    }
+    struct lower_held part = {.valid = true};
+    memcpy(part.start, at, sizeof part.start);
+    memcpy(part.size, n, sizeof part.size);
+    VEC_PUSH(L->a, &s->part, part);
+    load(L, s, 0, at, n);
 }
 
 struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start,
@@ -75,9 +135,7 @@ struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, co
     struct lower_view v = {.buf = s->buf, .dtype = s->dtype};
     memcpy(v.stride, s->pack, sizeof s->pack);
     if (s->whole) {
-        static const int64_t zero[LOWER_DIMS];
-        if (!s->held[0].valid) load(L, s, 0, zero, s->full);
-        s->held[0].valid = true;
+        fetch_part(L, s, at, n);
         return lower_at(&v, s->rank, at);
     }
     for (int i = 0; i < s->slots; i++) {
