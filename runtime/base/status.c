@@ -120,30 +120,27 @@ const char *npu_status_message(npu_status status) {
     return status->text;
 }
 
-static void print_line(const struct npu_error *e, const char *start, struct str *out) {
-    str_printf(out, "%s%s", start, e->text);
+static void print_line(const struct npu_error *e, struct str *out) {
+    str_puts(out, e->text);
     if (show_source) str_printf(out, "  [%s, %s:%d]", codes[e->code].label, e->file, e->line);
     str_printf(out, "\n");
 }
 
 // The faults under `e` first, then the note that `e` itself may be: innermost to outermost.
-static void print_chain(const struct npu_error *e, const char *start, struct str *out) {
+static void print_chain(const struct npu_error *e, const char *program, struct str *out) {
     for (; e; e = e->next) {
         if (e->inner) {
-            print_chain(e->inner, start, out);
-            print_line(e, "  in: ", out);
+            print_chain(e->inner, program, out);
+            str_puts(out, "  in: ");
         } else {
-            print_line(e, start, out);
+            str_printf(out, "%s%serror: ", program ? program : "", program ? ": " : "");
         }
+        print_line(e, out);
     }
 }
 
 void npu_status_print(npu_status status, const char *program, struct str *out) {
-    struct str start = {0};
-    if (program) str_printf(&start, "%s: ", program);
-    str_printf(&start, "error: ");
-    print_chain(status, str_text(&start), out);
-    str_free(&start);
+    print_chain(status, program, out);
 }
 
 int npu_status_report(npu_status status, const char *program) {
