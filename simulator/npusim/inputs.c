@@ -10,9 +10,10 @@
 #include "runtime/base/diag.h"
 #include "simulator/npusim/tensors.h"
 
-static npu_status write_file(struct npusim *s, enum npu_role role, const struct npusim_tensor *t,
+static npu_status write_file(struct npusim *s, enum npu_role role, struct npusim_tensor *t,
                              const char *path) {
     struct tensor_data file;
+    t->source = path;
     NPU_TRY(npusim_read_file(s->a, path, &file));
     npu_status st = npusim_check_shape(t, &file);
     if (!st)
@@ -29,7 +30,12 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-static npu_status draw(struct npusim *s, const struct npusim_tensor *t) {
+static void say(const struct npusim *s, const struct npusim_tensor *t) {
+    if (!s->o->quiet)
+        fprintf(stderr, "npusim: input '%s' is not given: %s\n", t->info.name, t->source);
+}
+
+static npu_status draw(struct npusim *s, struct npusim_tensor *t) {
     const uint64_t n = t->info.elements;
     const int64_t limit = t->info.index_limit;
     uint64_t key = mix(s->o->seed);
@@ -39,22 +45,17 @@ static npu_status draw(struct npusim *s, const struct npusim_tensor *t) {
         float *v = ARENA_ARRAY(s->a, float, n);
         for (uint64_t i = 0; i < n; i++)
             v[i] = (float)(int32_t)(mix(key + i) >> 40) / 8388608.0f - 1.0f;
-        if (!s->o->quiet)
-            fprintf(stderr,
-                    "npusim: input '%s' is not given: drawn from -1 to 1, seed %" PRIu64 "\n",
-                    t->info.name, s->o->seed);
+        t->source = arena_printf(s->a, "drawn from -1 to 1, seed %" PRIu64, s->o->seed);
+        say(s, t);
         return npu_session_write(s->session, NPU_INPUT, t->index, NPU_F32, v, n * sizeof *v);
     }
     int64_t *v = ARENA_ARRAY(s->a, int64_t, n);
     for (uint64_t i = 0; i < n; i++)
         v[i] = limit > 0 ? (int64_t)(mix(key + i) % (uint64_t)limit) : 1;
-    if (!s->o->quiet && limit > 0)
-        fprintf(stderr,
-                "npusim: input '%s' is not given: indices drawn from 0 to %" PRId64
-                ", seed %" PRIu64 "\n",
-                t->info.name, limit - 1, s->o->seed);
-    else if (!s->o->quiet)
-        fprintf(stderr, "npusim: input '%s' is not given: all ones\n", t->info.name);
+    t->source = limit > 0 ? arena_printf(s->a, "indices drawn from 0 to %" PRId64 ", seed %" PRIu64,
+                                         limit - 1, s->o->seed)
+                          : "all ones";
+    say(s, t);
     return npu_session_write(s->session, NPU_INPUT, t->index, NPU_I64, v, n * sizeof *v);
 }
 
@@ -83,7 +84,7 @@ npu_status npusim_set_inputs(struct npusim *s) {
     size_t found = 0;
     for (size_t i = 0; i < s->in.n; i++) {
         if (given[i]) continue;
-        const struct npusim_tensor *t = &s->in.item[i];
+        struct npusim_tensor *t = &s->in.item[i];
         const char *path =
             s->o->inputs ? npusim_find_file(s->a, s->o->inputs, t, i, "in_", NULL, "input") : NULL;
         found += path != NULL;

@@ -32,6 +32,13 @@ static struct trace_work *work_of(struct npusim *s, const struct core_names *nam
     return work;
 }
 
+static struct trace_input *inputs_of(struct npusim *s) {
+    struct trace_input *in = ARENA_ARRAY(s->a, struct trace_input, s->in.n ? s->in.n : 1);
+    for (size_t i = 0; i < s->in.n; i++)
+        in[i] = (struct trace_input){s->in.item[i].info.name, s->in.item[i].source};
+    return in;
+}
+
 static npu_status outputs_of(struct npusim *s, struct trace_output **out) {
     *out = ARENA_ARRAY(s->a, struct trace_output, s->out.n ? s->out.n : 1);
     for (size_t i = 0; i < s->out.n; i++) {
@@ -101,7 +108,7 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
         .spm_peak_bytes = (uint64_t)t->spm_peak_bytes,
         .lookup = core_names_lookup,
         .lookup_ctx = &names,
-        .host_seconds = runs->median_seconds,
+        .host_seconds = runs->median_seconds * (double)runs->n,
         .peak_rss_bytes = peak_rss_bytes(),
         .runs = {.n = runs->n, .seed = s->o->seed, .noise = "off", .time_us = runs->time_us}};
     if (!s->o->quiet && !s->o->trace && !fault) summary(s, t, hw, runs);
@@ -112,6 +119,8 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
         run.noutput = s->out.n;
     }
     NPU_TRY(core_names_init(&names, image));
+    run.input = inputs_of(s);
+    run.ninput = s->in.n;
     run.work = work_of(s, &names, &run.nwork);
     npu_status st = views(s, &run, log);
     core_names_deinit(&names);

@@ -11,8 +11,9 @@
 // A tensor that the selected entry point uses.
 struct npusim_tensor {
     struct npu_tensor_info info;
-    size_t index;     // within its role, as npu.h numbers it
-    const char *file; // its name with / and : written _
+    size_t index;       // within its role, as npu.h numbers it
+    const char *file;   // its name with / and : written _
+    const char *source; // inputs: where the values came from
 };
 
 struct npusim_tensors {

@@ -206,6 +206,17 @@ static json_t *host(const struct trace_run *run) {
     return o;
 }
 
+static json_t *inputs(const struct trace_run *run) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < run->ninput; i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "name", text(run->input[i].name));
+        json_object_set_new(o, "from", text(run->input[i].source));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *outputs(const struct trace_run *run) {
     json_t *list = json_array();
     for (size_t i = 0; i < run->noutput; i++) {
@@ -263,6 +274,7 @@ npu_status trace_report_write(const struct trace_run *run, const char *path) {
     json_object_set_new(o, "bounds", bounds(run, &b));
     json_object_set_new(o, "runs", runs(run));
     json_object_set_new(o, "host", host(run));
+    json_object_set_new(o, "inputs", inputs(run));
     json_object_set_new(o, "outputs", outputs(run));
     struct str s = {0};
     if (json_dump_callback(o, append, &s, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) || json_failed)

@@ -41,6 +41,9 @@ static void header(const struct trace_run *run, const struct trace_bounds *b, st
     str_printf(s, "program  %s\n", run->program ? run->program : "(unnamed)");
     str_printf(s, "target   %s, %" PRId64 " MHz\n", run->target ? run->target : "(unnamed)",
                run->hw->clock_npu_mhz);
+    for (size_t k = 0; k < run->ninput; k++)
+        str_printf(s, "%s%s: %s\n", k ? "         " : "inputs   ", run->input[k].name,
+                   run->input[k].source);
     if (run->fault) str_printf(s, "fault    %s\n", run->fault);
     str_printf(s, "run      %s cycles, %.2f us, %s instructions\n",
                grouped(a, sizeof a, run->cycles), micros(run, (double)run->cycles),

@@ -89,6 +89,11 @@ struct trace_output {
     uint32_t crc32;
 };
 
+/// An input and where its values came from: a file, or how they were drawn.
+struct trace_input {
+    const char *name, *source;
+};
+
 struct trace_run {
     const char *program, *target;
     const struct hw *hw;
@@ -105,6 +110,8 @@ struct trace_run {
     const struct trace_work *work; ///< may be NULL
     size_t nwork;
     struct trace_runs runs;
+    const struct trace_input *input;
+    size_t ninput;
     const struct trace_output *output;
     size_t noutput;
     double host_seconds; ///< of the run loop
