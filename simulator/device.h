@@ -10,23 +10,11 @@
 
 #include "isa/hw.h"
 #include "runtime/base/status.h"
+#include "simulator/totals.h"
 #include "simulator/trace/trace.h"
 
 struct npu_device;
 struct sim_device;
-
-/// Everything that ran since sim_device_begin, added up: one job, or the launches of an eager run
-/// one after the other. Counters are as in struct trace_run.
-struct sim_totals {
-    uint64_t jobs, cycles, instructions;
-    struct trace_engine engine[ISA_ENGINES]; // those that the machine has
-    size_t nengine;
-    struct trace_tag *tag; // owned by the device, in order of first appearance
-    size_t ntag, tag_cap;
-    struct trace_dram dram;
-    int64_t spm_peak_bytes;
-    double exec_seconds, run_seconds; // host time of functional passes, and of timing run loops
-};
 
 /// The simulated device behind a runtime device; NULL when that is another kind.
 struct sim_device *sim_device_of(const struct npu_device *device);

@@ -15,6 +15,7 @@
 #include "runtime/include/npu/simulator.h"
 #include "simulator/core/core.h"
 #include "simulator/device.h"
+#include "simulator/totals.h"
 
 enum {
     RING_SLOTS = 16,
@@ -74,91 +75,12 @@ static void log_event(void *ctx, const struct trace_event *e) {
     trace_log_add(d->log, &moved);
 }
 
-static void add_engine(struct sim_totals *t, const struct trace_engine *e) {
-    size_t i = 0;
-    while (i < t->nengine && t->engine[i].engine != e->engine)
-        i++;
-    if (i == t->nengine) t->engine[t->nengine++] = (struct trace_engine){.engine = e->engine};
-    for (int c = 0; c < TRACE_CLASSES; c++)
-        t->engine[i].cycles[c] += e->cycles[c];
-    for (int w = 0; w < ISA_ENGINES; w++)
-        t->engine[i].wait_for[w] += e->wait_for[w];
-    t->engine[i].instructions += e->instructions;
-}
-
-// Adds a tag's counters; launches of an eager run mostly bring tags of their own, so the newest are
-// looked at first.
-static bool add_tag(struct sim_totals *t, const struct trace_tag *from, size_t known,
-                    uint64_t offset) {
-    struct trace_tag moved = *from;
-    moved.first += offset;
-    moved.last += offset;
-    moved.start += offset;
-    moved.end += offset;
-    for (size_t i = known; i-- > 0;) {
-        struct trace_tag *to = &t->tag[i];
-        if (to->tag != from->tag) continue;
-        const bool had_work = to->start != to->end, has_work = from->start != from->end;
-        if (moved.last > to->last) to->last = moved.last;
-        if (has_work) {
-            if (!had_work) to->start = moved.start;
-            to->end = moved.end;
-        }
-        to->macs += from->macs;
-        to->elems += from->elems;
-        to->mxu_cycles += from->mxu_cycles;
-        to->vec_cycles += from->vec_cycles;
-        to->dma_cycles += from->dma_cycles;
-        to->dram_read += from->dram_read;
-        to->dram_write += from->dram_write;
-        to->spm_bytes += from->spm_bytes;
-        to->instructions += from->instructions;
-        return true;
-    }
-    if (t->ntag == t->tag_cap) {
-        size_t cap = t->tag_cap ? t->tag_cap * 2 : 256;
-        struct trace_tag *grown = base_realloc(t->tag, cap * sizeof *grown);
-        if (!grown) return false;
-        t->tag = grown;
-        t->tag_cap = cap;
-    }
-    t->tag[t->ntag++] = moved;
-    return true;
-}
-
-static void add_dram(struct trace_dram *t, const struct trace_dram *d) {
-    t->read_bytes += d->read_bytes;
-    t->write_bytes += d->write_bytes;
-    t->fetch_bytes += d->fetch_bytes;
-    t->row_hits += d->row_hits;
-    t->row_misses += d->row_misses;
-    t->row_conflicts += d->row_conflicts;
-    t->refreshes += d->refreshes;
-    t->refresh_ps += d->refresh_ps;
-    t->bus_ps += d->bus_ps;
-    t->channels = d->channels;
-}
-
 static bool add_result(struct sim_device *d, const struct core_result *r) {
-    struct sim_totals *t = &d->totals;
-    const uint64_t offset = t->cycles;
-    const size_t known = t->ntag;
-    for (size_t i = 0; i < r->timing.nengine; i++)
-        add_engine(t, &r->timing.engine[i]);
-    for (size_t i = 0; i < r->timing.ntag; i++)
-        if (!add_tag(t, &r->timing.tag[i], known, offset)) return false;
-    add_dram(&t->dram, &r->timing.dram);
-    if (r->exec.spm_peak_bytes > t->spm_peak_bytes) t->spm_peak_bytes = r->exec.spm_peak_bytes;
-    t->jobs++;
-    t->cycles += r->timing.cycles;
-    t->instructions += r->timing.instructions;
-    t->exec_seconds += r->exec_seconds;
-    t->run_seconds += r->run_seconds;
     d->all_jobs++;
     d->all_instructions += r->timing.instructions;
     d->all_read_bytes += r->timing.dram.read_bytes;
     d->all_write_bytes += r->timing.dram.write_bytes;
-    return true;
+    return sim_totals_add(&d->totals, r);
 }
 
 // ---- the machine's side ------------------------------------------------------------------------
@@ -290,7 +212,7 @@ static void device_close(void *device) {
     exec_dram_deinit(&d->dram);
     npu_ranges_deinit(&d->ranges);
     base_free(d->jobs);
-    base_free(d->totals.tag);
+    sim_totals_deinit(&d->totals);
     base_free(d);
 }
 
@@ -486,9 +408,7 @@ struct sim_device *sim_device_of(const struct npu_device *device) {
 }
 
 void sim_device_begin(struct sim_device *d, struct trace_log *log) {
-    struct trace_tag *tag = d->totals.tag;
-    const size_t cap = d->totals.tag_cap;
-    d->totals = (struct sim_totals){.tag = tag, .tag_cap = cap};
+    sim_totals_clear(&d->totals);
     d->log = log;
 }
 
