@@ -43,7 +43,7 @@ struct conv_tile {
         tc; // taps and channels of one k chunk; chunked: the whole k does not stay on chip
     bool chunked, o_outer, whole_x, whole_w;
     int psum_slots;
-    double cycles;
+    double cycles, score; // score: cycles, and a charge for what they do not show
     int64_t bytes;
 };
 struct conv_streams {

@@ -9,6 +9,9 @@
 #define CHOICES 10
 #define PSUM_SLOTS 4
 
+// Weights that pass through few slots keep the DMA queues from running ahead into the next kernels.
+#define STREAMING 1.06
+
 struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
     struct lower_view v = {.buf = -1, .dtype = c->data_dtype};
     int64_t tiles = lower_ceil(c->og, to);
@@ -153,13 +156,14 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
                               sum.first_cycles,
                               sum.first_bytes};
     t->cycles = lower_psum_cycles(L, steps, &step, tiles * c->nphase, latency, t->psum_slots);
+    t->score = t->cycles * (s.w.slots > 1 ? STREAMING : 1);
 }
 
 static void consider(const struct lower *L, const struct lower_conv *c, struct conv_tile t,
                      struct conv_tile *best, struct conv_tile *least) {
     evaluate(L, c, &t);
     if (!least->tu || t.bytes < least->bytes) *least = t;
-    if (t.bytes <= lower_spm(L, true) && (!best->tu || t.cycles < best->cycles)) *best = t;
+    if (t.bytes <= lower_spm(L, true) && (!best->tu || t.score < best->score)) *best = t;
 }
 
 // Even splits of n into tiles that are multiples of unit.

@@ -9,6 +9,9 @@
 #define CHOICES 12
 #define PSUM_SLOTS 4
 
+// Weights that pass through few slots keep the DMA queues from running ahead into the next kernels.
+#define STREAMING 1.06
+
 static int64_t psum_row_elems(const struct lower *L, int64_t tn) {
     return lower_ceil(tn, L->hw->mxu_cols) * L->hw->mxu_cols;
 }
@@ -137,6 +140,7 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
                               sum.first_bytes};
     t->cycles = lower_psum_cycles(L, steps, &step, bt * mt * nt,
                                   (double)(c.done_cycles - c.issue_cycles), t->psum_slots);
+    t->score = t->cycles * (mm->data && s.b.slots > 1 ? STREAMING : 1);
 }
 
 static int splits(int64_t n, int64_t unit, int64_t most, int64_t *out) {
@@ -192,7 +196,7 @@ static void search(const struct lower *L, const struct lower_mm *mm, struct mm_t
                             evaluate(L, mm, &t);
                             if (!least->tm || t.bytes < least->bytes) *least = t;
                             if (t.bytes <= lower_spm(L, true) &&
-                                (!best->tm || t.cycles < best->cycles))
+                                (!best->tm || t.score < best->score))
                                 *best = t;
                         }
                     }

@@ -10,8 +10,8 @@ struct mm_tile {
     bool n_outer;           // n tiles outside, m tiles inside
     bool whole_a, whole_b;  // the operand is loaded once, as a whole
     int psum_slots;
-    double cycles;
-    int64_t bytes; // scratchpad, all slots
+    double cycles, score; // score: cycles, and a charge for what they do not show
+    int64_t bytes;        // scratchpad, all slots
 };
 struct mm_streams {
     struct lower_stream a, b, out, extra[3];

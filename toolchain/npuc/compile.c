@@ -37,15 +37,17 @@ static npu_status place(const struct npuc_options *o, const struct variant *v,
     struct tile_op **original = arena_copy(p->arena, p->ops, (size_t)n * sizeof *p->ops + 1);
     struct schedule_options order = {.prefetch = overlap,
                                      .across_kernels = overlap && v->across_kernels};
-    schedule_order(p, &order);
-    npu_status st = plan_onchip(p);
-    if (npu_status_code(st) == NPU_NO_FIT && order.across_kernels) {
+    npu_status st = NULL;
+    static const int ahead_percent[] = {85, 60, 40, 0};
+    for (int i = 0; i < 4; i++) {
         npu_status_free(st);
-        p->ops = original;
+        p->ops = arena_copy(p->arena, original, (size_t)n * sizeof *original + 1);
         p->nop = p->cap_op = n;
-        order.across_kernels = false;
+        order.ahead_percent = ahead_percent[i];
+        order.across_kernels = overlap && v->across_kernels && ahead_percent[i];
         schedule_order(p, &order);
         st = plan_onchip(p);
+        if (npu_status_code(st) != NPU_NO_FIT || !order.across_kernels) break;
     }
     NPU_TRY(st);
     schedule_queues(p);

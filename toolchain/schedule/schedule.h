@@ -16,6 +16,7 @@ struct schedule_options {
     bool prefetch;       // move loads ahead inside a kernel
     bool across_kernels; // and over the border to the kernel before, where both kernels' buffers
                          // fit together
+    int ahead_percent;   // of the scratchpad that buffers loaded ahead may fill; 0: 85
 };
 
 // Replaces p->ops.
