@@ -1,11 +1,12 @@
 # Installed libraries, their CMake package and their pkg-config files.
 
-# npu_shared_api(<name> HEADERS <npu/x.h>... PARTS <static library>... [REQUIRES <other api library>...])
+# npu_shared_api(<name> HEADERS <npu/x.h>... PARTS <static library>... [REQUIRES <other api library>...]
+#                [ANSWERS <symbol>...])
 # makes lib<name>.so of the parts. It exports the functions that the headers (in runtime/include) declare
-# and nothing else, and fails to link when one of them is missing. Installed, in component "api": library,
+# and nothing else but ANSWERS, symbols that a library below asks its user for, and fails to link when one of them is missing. Installed, in component "api": library,
 # headers, target npu::<name> of find_package(npu), and <name>.pc.
 function(npu_shared_api name)
-    cmake_parse_arguments(ARG "" "" "HEADERS;PARTS;REQUIRES" ${ARGN})
+    cmake_parse_arguments(ARG "" "" "HEADERS;PARTS;REQUIRES;ANSWERS" ${ARGN})
     set(include ${PROJECT_SOURCE_DIR}/runtime/include)
     set(symbols "")
     foreach(header IN LISTS ARG_HEADERS)
@@ -19,7 +20,8 @@ function(npu_shared_api name)
         endforeach()
     endforeach()
     list(REMOVE_DUPLICATES symbols)
-    string(REPLACE ";" "; " exported "${symbols}")
+    set(exported ${symbols} ${ARG_ANSWERS})
+    string(REPLACE ";" "; " exported "${exported}")
     set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}.map)
     file(CONFIGURE OUTPUT ${script} CONTENT "{ global: ${exported}; local: *; };\n" @ONLY)
 

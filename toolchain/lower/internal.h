@@ -40,7 +40,6 @@ struct lower {
 };
 
 // ---- block.c: instructions over blocks of any rank
-// --------------------------------------------------------------------
 struct lower_use {
     const struct lower_view *view;
     int pat;    // pattern number in the instruction
@@ -83,11 +82,9 @@ void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate,
                       const struct lower_view *red_out);
 
 // ---- text.c: a kernel as one line
-// --------------------------------------------------------------------------------------
 const char *lower_node_text(const struct lower *L, const struct graph_node *n, const char *op);
 
 // ---- view.c
-// -------------------------------------------------------------------------------------------------------------
 int64_t lower_ceil(int64_t a, int64_t b);
 int64_t lower_min(int64_t a, int64_t b);
 int64_t lower_max(int64_t a, int64_t b);
@@ -155,7 +152,6 @@ void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lowe
                       const int64_t *start, const int64_t *size);
 
 // ---- cost.c
-// ---------------------------------------------------------------------------------------------------------------
 // DMA cycles of moving a block of a DRAM view, alone on one engine, and its bytes in whole bursts.
 double lower_dma_cycles(const struct lower *L, const struct lower_view *dram, int rank,
                         const int64_t *size);
@@ -188,7 +184,6 @@ npu_status lower_no_fit(const struct lower *L, int n, const char *const *names,
                         const int64_t *bytes);
 
 // ---- climb.c: tile sizes by hill climbing
-// ----------------------------------------------------------------------------------
 struct lower_found {
     int64_t tile[LOWER_DIMS];
     double cycles;
@@ -205,7 +200,6 @@ struct lower_climb {
 struct lower_found lower_climb_run(const struct lower *L, const struct lower_climb *c);
 
 // ---- cores
-// ------------------------------------------------------------------------------------------------------------------
 // out[i] = chain(in0[i], in1[i], in2[i]) over a space of DRAM views.
 struct lower_affine {
     int rank;
@@ -254,7 +248,6 @@ void lower_kernel(struct lower *L, const struct graph_node *n, const char *kerne
 int64_t lower_reside(struct lower *L, int percent, int64_t *live);
 
 // ---- storage.c
-// --------------------------------------------------------------------------------------------------------------
 npu_status lower_storage(struct lower *L);
 // True when the node's result is its input as a view, or contains all its inputs: no kernel.
 bool lower_is_alias(const struct lower *L, const struct graph_node *n);

@@ -118,8 +118,8 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
     if (!dump || json_failed)
         st = npu_fail(NO_MEMORY, "%s: out of memory", o->report);
     else
-        st = file_write_atomic(o->report, (struct span){.data = (const uint8_t *)dump,
-                                                        .size = strlen(dump)});
+        st = file_write_atomic(o->report,
+                               (struct span){.data = (const uint8_t *)dump, .size = strlen(dump)});
     base_free(dump);
     return st;
 }

@@ -31,8 +31,9 @@ struct clock {
 struct access {
     struct access *next; // of the same bucket
     const struct isa_pat *pat;
-    int64_t lo, hi; // absolute bytes
-    int op;         // index into p->ops
+    int64_t lo, hi;      // absolute bytes
+    int64_t run, stride; // bytes of a contiguous run; gcd of the distances between runs, 0: one run
+    int op;              // index into p->ops
     int engine, seq;
     bool write, dense; // dense: every byte of [lo, hi)
     bool *dead;        // shared by the copies of one access in several buckets
@@ -99,14 +100,11 @@ static void shape_of(const struct isa_pat *p, int64_t *run_bytes, int64_t *strid
 // True when two strided blocks share no byte because their runs lie in different residues of the
 // common stride.
 static bool interleave(const struct access *a, const struct access *b) {
-    int64_t ra, rb, sa, sb;
-    shape_of(a->pat, &ra, &sa);
-    shape_of(b->pat, &rb, &sb);
-    int64_t s = gcd64(sa, sb);
+    int64_t s = gcd64(a->stride, b->stride);
     if (!s) return false;
     int64_t d = (b->lo - a->lo) % s;
     if (d < 0) d += s;
-    return d >= ra && d + rb <= s;
+    return d >= a->run && d + b->run <= s;
 }
 
 static bool conflict(const struct access *y, const struct access *x) {
@@ -133,10 +131,15 @@ static bool absolute(const struct sync *s, int op, int k, struct access *out) {
     out->engine = (int)t->insn.h.engine;
     out->seq = s->seq[op];
     out->write = access & ISA_W;
-    int64_t run, stride;
-    shape_of(out->pat, &run, &stride);
-    out->dense = run == out->hi - out->lo;
+    shape_of(out->pat, &out->run, &out->stride);
+    out->dense = out->run == out->hi - out->lo;
     return b->kind != TILE_WEIGHT && b->kind != TILE_INPUT; // never written: no dependence
+}
+
+// The next operation of engine `self` is behind y already: by its queue, a fence, or what it knows.
+static bool ordered(const struct sync *s, int self, bool dma, const struct access *y) {
+    if (y->engine == self) return !dma || y->seq <= s->fenced[self];
+    return s->known[self].seq[y->write ? AT_DONE : AT_READ][y->engine] >= y->seq;
 }
 
 // Latest operations that `op` must know of: need[epoch][engine] is an operation index + 1.
@@ -156,9 +159,9 @@ static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], bool 
                     continue;
                 }
                 at = &y->next;
-                if (!conflict(y, &x)) continue;
+                if (ordered(s, self, dma, y) || !conflict(y, &x)) continue;
                 if (y->engine == self) {
-                    if (dma && y->seq > s->fenced[self]) *fence = true;
+                    *fence = true;
                     continue;
                 }
                 int *n = &need[y->write ? AT_DONE : AT_READ][y->engine];

@@ -39,19 +39,23 @@ void *random_data(struct arena *a, const struct graph_value *v, uint32_t *seed, 
     int64_t n = graph_value_elems(v);
     void *data = arena_alloc(a, (size_t)graph_value_bytes(v) + 8);
     for (int64_t i = 0; i < n; i++) {
-        if (isa_dtype_is_int((int)v->dtype)) num_store_i64((int)v->dtype, data, i, rnd_in(seed, 0, limit ? limit - 1 : 9));
-        else num_store_f32((int)v->dtype, data, i, (float)rnd_in(seed, -1024, 1024) / 512.0f);
+        if (isa_dtype_is_int((int)v->dtype))
+            num_store_i64((int)v->dtype, data, i, rnd_in(seed, 0, limit ? limit - 1 : 9));
+        else
+            num_store_f32((int)v->dtype, data, i, (float)rnd_in(seed, -1024, 1024) / 512.0f);
     }
     return data;
 }
 
-struct graph_value *input(struct graph *g, const char *name, enum isa_dtype t, int rank, const int64_t *dims) {
+struct graph_value *input(struct graph *g, const char *name, enum isa_dtype t, int rank,
+                          const int64_t *dims) {
     struct graph_value *v = graph_add_value(g, name, t, rank, dims);
     graph_add_input(g, v);
     return v;
 }
 
-struct graph_value *constant(struct graph *g, const char *name, enum isa_dtype t, int rank, const int64_t *dims, uint32_t *seed) {
+struct graph_value *constant(struct graph *g, const char *name, enum isa_dtype t, int rank,
+                             const int64_t *dims, uint32_t *seed) {
     struct graph_value shape = {.dtype = t, .rank = rank};
     memcpy(shape.dims, dims, (size_t)rank * sizeof *dims);
     return graph_add_const(g, name, t, rank, dims, random_data(g->arena, &shape, seed, 0));
@@ -61,7 +65,8 @@ void set_order(struct graph_value *v, int kind, uint32_t *seed) {
     static const int last[4] = {0, 2, 3, 1};
     if (!kind || v->rank < 2 || (kind == 1 && v->rank != 4)) return;
     v->has_order = true;
-    for (int d = 0; d < v->rank; d++) v->order[d] = kind == 1 ? last[d] : d;
+    for (int d = 0; d < v->rank; d++)
+        v->order[d] = kind == 1 ? last[d] : d;
     for (int d = v->rank - 1; kind == 2 && d > 0; d--) {
         int j = (int)rnd_in(seed, 0, d), t = v->order[d];
         v->order[d] = v->order[j];
@@ -87,10 +92,12 @@ struct graph_value *finish(struct graph *g, struct graph_node *n) {
     return n->outputs[0];
 }
 
-void add_chain(struct graph *g, struct graph_node *n, enum isa_dtype t, int channel_dim, bool residual, uint32_t *seed) {
+void add_chain(struct graph *g, struct graph_node *n, enum isa_dtype t, int channel_dim,
+               bool residual, uint32_t *seed) {
     struct graph_value *y = n->outputs[0];
     int64_t dims[GRAPH_MAX_RANK];
-    for (int d = 0; d < y->rank; d++) dims[d] = d == channel_dim ? y->dims[d] : 1;
+    for (int d = 0; d < y->rank; d++)
+        dims[d] = d == channel_dim ? y->dims[d] : 1;
     struct graph_value **in = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)n->nin + 2);
     memcpy(in, n->inputs, (size_t)n->nin * sizeof *in);
     in[n->nin] = constant(g, "bias", t, y->rank, dims, seed);
@@ -115,18 +122,26 @@ void add_chain(struct graph *g, struct graph_node *n, enum isa_dtype t, int chan
     n->has_chain = true;
 }
 
-static void *value_bytes(struct arena *a, const struct graph_value *v) { return arena_alloc(a, (size_t)graph_value_bytes(v) + 8); }
+static void *value_bytes(struct arena *a, const struct graph_value *v) {
+    return arena_alloc(a, (size_t)graph_value_bytes(v) + 8);
+}
 
-static void compare(const struct graph_value *v, const void *got, const void *want, double tol, const char *what, const char *how) {
+static void compare(const struct graph_value *v, const void *got, const void *want, double tol,
+                    const char *what, const char *how) {
     int64_t n = graph_value_elems(v);
     double largest = 0;
     bool integer = isa_dtype_is_int((int)v->dtype);
-    for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(integer ? (double)num_load_i64((int)v->dtype, want, i) : (double)num_load_f32((int)v->dtype, want, i)));
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(integer ? (double)num_load_i64((int)v->dtype, want, i)
+                                             : (double)num_load_f32((int)v->dtype, want, i)));
     for (int64_t i = 0; i < n; i++) {
-        double a = integer ? (double)num_load_i64((int)v->dtype, got, i) : (double)num_load_f32((int)v->dtype, got, i);
-        double b = integer ? (double)num_load_i64((int)v->dtype, want, i) : (double)num_load_f32((int)v->dtype, want, i);
+        double a = integer ? (double)num_load_i64((int)v->dtype, got, i)
+                           : (double)num_load_f32((int)v->dtype, got, i);
+        double b = integer ? (double)num_load_i64((int)v->dtype, want, i)
+                           : (double)num_load_f32((int)v->dtype, want, i);
         if (fabs(a - b) <= (integer ? 0 : tol * (1 + largest))) continue;
-        cr_assert_fail("%s (%s): element %lld of '%s' is %g, expected %g", what, how, (long long)i, v->name, a, b);
+        cr_assert_fail("%s (%s): element %lld of '%s' is %g, expected %g", what, how, (long long)i,
+                       v->name, a, b);
     }
 }
 
@@ -134,14 +149,17 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
     struct arena *a = arena_new();
     uint32_t seed = 7;
     const void **in = ARENA_ARRAY(a, const void *, (size_t)g->ninput + 1);
-    void **got = ARENA_ARRAY(a, void *, (size_t)g->noutput), **want = ARENA_ARRAY(a, void *, (size_t)g->noutput);
-    for (int i = 0; i < g->ninput; i++) in[i] = random_data(a, g->inputs[i], &seed, g->inputs[i]->index_limit);
+    void **got = ARENA_ARRAY(a, void *, (size_t)g->noutput),
+         **want = ARENA_ARRAY(a, void *, (size_t)g->noutput);
+    for (int i = 0; i < g->ninput; i++)
+        in[i] = random_data(a, g->inputs[i], &seed, g->inputs[i]->index_limit);
     for (int i = 0; i < g->noutput; i++) {
         got[i] = value_bytes(a, g->outputs[i]);
         want[i] = value_bytes(a, g->outputs[i]);
     }
     struct tile_program *p = tile_program_new(a, hw);
-    char *how = arena_printf(a, "R %lld, SPM %lld, level %d", (long long)hw->mxu_rows, (long long)hw->spm_bytes, level);
+    char *how = arena_printf(a, "R %lld, SPM %lld, level %d", (long long)hw->mxu_rows,
+                             (long long)hw->spm_bytes, level);
     npu_status st = lower_graph(g, hw, &(struct lower_options){.level = level}, p);
     cr_assert(!st, "%s (%s): %s", what, how, npu_status_message(st));
     st = tile_verify(p, "lower");
@@ -150,7 +168,8 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
     cr_assert(!st, "%s (%s): %s", what, how, str_text(&text));
     for (int i = 0; i < p->nkernel; i++) {
         int64_t psum = hw_psum_bytes(hw);
-        cr_assert(p->kernels[i]->psum_bytes <= psum, "%s: %lld bytes of PSUM", what, (long long)p->kernels[i]->psum_bytes);
+        cr_assert(p->kernels[i]->psum_bytes <= psum, "%s: %lld bytes of PSUM", what,
+                  (long long)p->kernels[i]->psum_bytes);
     }
     st = plan_onchip(p);
     cr_assert(!st, "%s (%s): %s", what, how, npu_status_message(st));
@@ -158,7 +177,8 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
     cr_assert(!st, "%s (%s): %s", what, how, npu_status_message(st));
     st = graph_eval(g, in, want, a);
     cr_assert(!st, "%s: %s", what, npu_status_message(st));
-    for (int i = 0; i < g->noutput; i++) compare(g->outputs[i], got[i], want[i], tol, what, how);
+    for (int i = 0; i < g->noutput; i++)
+        compare(g->outputs[i], got[i], want[i], tol, what, how);
     str_free(&text);
     arena_free(a);
 }
@@ -166,6 +186,7 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
 void check_everywhere(struct graph *g, double tol, const char *what) {
     for (int m = 0; m < MACHINES; m++) {
         struct hw hw = machine(m);
-        for (int level = 1; level <= 2; level++) check_lowered(g, &hw, level, tol, what);
+        for (int level = 1; level <= 2; level++)
+            check_lowered(g, &hw, level, tol, what);
     }
 }

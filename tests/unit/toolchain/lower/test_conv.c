@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions, grouped, depthwise and transposed, and pooling: random windows, strides, dilations, pads, storage orders.
+// Convolutions, grouped, depthwise and transposed, and pooling: random windows, strides, dilations,
+// pads, storage orders.
 #include "tests/unit/toolchain/lower/lowered.h"
 
 struct form {
@@ -9,7 +10,11 @@ struct form {
 };
 
 static struct form random_form(uint32_t *s, bool grouped) {
-    struct form f = {.n = rnd_in(s, 1, 2), .h = rnd_in(s, 5, 19), .w = rnd_in(s, 5, 19), .kh = rnd_in(s, 1, 4), .kw = rnd_in(s, 1, 4)};
+    struct form f = {.n = rnd_in(s, 1, 2),
+                     .h = rnd_in(s, 5, 19),
+                     .w = rnd_in(s, 5, 19),
+                     .kh = rnd_in(s, 1, 4),
+                     .kw = rnd_in(s, 1, 4)};
     f.group = grouped ? rnd_in(s, 1, 4) : 1;
     f.c = f.group * rnd_in(s, 1, 9);
     f.o = f.group * rnd_in(s, 1, 14);
@@ -17,15 +22,20 @@ static struct form random_form(uint32_t *s, bool grouped) {
     f.dh = rnd_in(s, 1, 2), f.dw = rnd_in(s, 1, 2);
     if ((f.kh - 1) * f.dh >= f.h) f.dh = 1;
     if ((f.kw - 1) * f.dw >= f.w) f.dw = 1;
-    for (int i = 0; i < 4; i++) f.pads[i] = rnd_in(s, 0, 2);
+    for (int i = 0; i < 4; i++)
+        f.pads[i] = rnd_in(s, 0, 2);
     f.order = (int)(rnd(s) % 3);
     return f;
 }
 
 static const char *text(struct arena *a, const char *op, const struct form *f, uint32_t seed) {
-    return arena_printf(a, "%s seed %u: [%lld,%lld,%lld,%lld] -> %lld, group %lld, %lldx%lld stride %lldx%lld dilation %lldx%lld pads %lld %lld %lld %lld order %d",
-                        op, seed, (long long)f->n, (long long)f->c, (long long)f->h, (long long)f->w, (long long)f->o, (long long)f->group, (long long)f->kh,
-                        (long long)f->kw, (long long)f->sh, (long long)f->sw, (long long)f->dh, (long long)f->dw, (long long)f->pads[0], (long long)f->pads[1],
+    return arena_printf(a,
+                        "%s seed %u: [%lld,%lld,%lld,%lld] -> %lld, group %lld, %lldx%lld stride "
+                        "%lldx%lld dilation %lldx%lld pads %lld %lld %lld %lld order %d",
+                        op, seed, (long long)f->n, (long long)f->c, (long long)f->h,
+                        (long long)f->w, (long long)f->o, (long long)f->group, (long long)f->kh,
+                        (long long)f->kw, (long long)f->sh, (long long)f->sw, (long long)f->dh,
+                        (long long)f->dw, (long long)f->pads[0], (long long)f->pads[1],
                         (long long)f->pads[2], (long long)f->pads[3], f->order);
 }
 
@@ -35,8 +45,10 @@ static void run(enum graph_op op, struct form f, enum isa_dtype t, bool chain, u
     uint32_t s = seed;
     struct graph_value *x = input(g, "x", t, 4, (int64_t[]){f.n, f.c, f.h, f.w});
     struct graph_value *in[2] = {reordered(g, x, f.order, &s), NULL};
-    if (op == GRAPH_CONV) in[1] = constant(g, "w", t, 4, (int64_t[]){f.o, f.c / f.group, f.kh, f.kw}, &s);
-    if (op == GRAPH_CONVT) in[1] = constant(g, "w", t, 4, (int64_t[]){f.c, f.o / f.group, f.kh, f.kw}, &s);
+    if (op == GRAPH_CONV)
+        in[1] = constant(g, "w", t, 4, (int64_t[]){f.o, f.c / f.group, f.kh, f.kw}, &s);
+    if (op == GRAPH_CONVT)
+        in[1] = constant(g, "w", t, 4, (int64_t[]){f.c, f.o / f.group, f.kh, f.kw}, &s);
     struct graph_node *n = graph_add_node(g, op, "node", in[1] ? 2 : 1, in, NULL);
     graph_set_ints(g, n, GRAPH_ATTR_STRIDES, 2, (int64_t[]){f.sh, f.sw});
     graph_set_ints(g, n, GRAPH_ATTR_DILATIONS, 2, (int64_t[]){f.dh, f.dw});
@@ -48,7 +60,8 @@ static void run(enum graph_op op, struct form f, enum isa_dtype t, bool chain, u
     } else {
         graph_set_int(g, n, GRAPH_ATTR_GROUP, f.group);
     }
-    if (op == GRAPH_CONVT) graph_set_ints(g, n, GRAPH_ATTR_OUTPUT_PADS, 2, (int64_t[]){f.sh - 1, 0});
+    if (op == GRAPH_CONVT)
+        graph_set_ints(g, n, GRAPH_ATTR_OUTPUT_PADS, 2, (int64_t[]){f.sh - 1, 0});
     npu_status st = graph_infer(g, n, "y");
     const char *what = text(a, graph_ops[op].text, &f, seed);
     cr_assert(!st, "%s: %s", what, npu_status_message(st));
@@ -89,26 +102,121 @@ Test(lower_conv, depthwise) {
 Test(lower_conv, one_by_one) {
     for (int order = 0; order < 3; order++)
         for (int64_t stride = 1; stride <= 2; stride++)
-            run(GRAPH_CONV, (struct form){.n = 2, .c = 20, .h = 9, .w = 7, .o = 33, .group = 1, .kh = 1, .kw = 1, .sh = stride, .sw = stride, .dh = 1, .dw = 1, .order = order},
+            run(GRAPH_CONV,
+                (struct form){.n = 2,
+                              .c = 20,
+                              .h = 9,
+                              .w = 7,
+                              .o = 33,
+                              .group = 1,
+                              .kh = 1,
+                              .kw = 1,
+                              .sh = stride,
+                              .sw = stride,
+                              .dh = 1,
+                              .dw = 1,
+                              .order = order},
                 ISA_F32, true, 5);
 }
 
 Test(lower_conv, many_channels_in_little_memory) {
-    run(GRAPH_CONV, (struct form){.n = 1, .c = 300, .h = 6, .w = 6, .o = 20, .group = 1, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .pads = {1, 1, 1, 1}, .order = 1},
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 300,
+                      .h = 6,
+                      .w = 6,
+                      .o = 20,
+                      .group = 1,
+                      .kh = 3,
+                      .kw = 3,
+                      .sh = 1,
+                      .sw = 1,
+                      .dh = 1,
+                      .dw = 1,
+                      .pads = {1, 1, 1, 1},
+                      .order = 1},
         ISA_F32, true, 5);
-    run(GRAPH_CONV, (struct form){.n = 1, .c = 1500, .h = 3, .w = 5, .o = 9, .group = 1, .kh = 2, .kw = 3, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .pads = {1, 1, 1, 1}, .order = 1},
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 1500,
+                      .h = 3,
+                      .w = 5,
+                      .o = 9,
+                      .group = 1,
+                      .kh = 2,
+                      .kw = 3,
+                      .sh = 1,
+                      .sw = 1,
+                      .dh = 1,
+                      .dw = 1,
+                      .pads = {1, 1, 1, 1},
+                      .order = 1},
         ISA_F32, true, 5);
 }
 
 Test(lower_conv, wide_rows_in_little_memory) {
-    run(GRAPH_CONV, (struct form){.n = 1, .c = 3, .h = 4, .w = 3000, .o = 8, .group = 1, .kh = 3, .kw = 3, .sh = 1, .sw = 2, .dh = 1, .dw = 1, .pads = {1, 1, 1, 1}, .order = 1},
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 3,
+                      .h = 4,
+                      .w = 3000,
+                      .o = 8,
+                      .group = 1,
+                      .kh = 3,
+                      .kw = 3,
+                      .sh = 1,
+                      .sw = 2,
+                      .dh = 1,
+                      .dw = 1,
+                      .pads = {1, 1, 1, 1},
+                      .order = 1},
         ISA_F32, true, 5);
-    run(GRAPH_POOL, (struct form){.n = 1, .c = 3, .h = 4, .w = 3000, .o = 8, .group = 1, .kh = 2, .kw = 3, .sh = 1, .sw = 2, .dh = 1, .dw = 1, .order = 1}, ISA_F32, true, 5);
+    run(GRAPH_POOL,
+        (struct form){.n = 1,
+                      .c = 3,
+                      .h = 4,
+                      .w = 3000,
+                      .o = 8,
+                      .group = 1,
+                      .kh = 2,
+                      .kw = 3,
+                      .sh = 1,
+                      .sw = 2,
+                      .dh = 1,
+                      .dw = 1,
+                      .order = 1},
+        ISA_F32, true, 5);
 }
 
 Test(lower_conv, long_kernel) {
-    run(GRAPH_CONV, (struct form){.n = 1, .c = 1, .h = 1, .w = 700, .o = 40, .group = 1, .kh = 1, .kw = 256, .sh = 1, .sw = 64, .dh = 1, .dw = 1}, ISA_F32, false, 5);
-    run(GRAPH_CONV, (struct form){.n = 1, .c = 2, .h = 1, .w = 700, .o = 10, .group = 1, .kh = 1, .kw = 400, .sh = 1, .sw = 64, .dh = 1, .dw = 1}, ISA_F32, false, 5);
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 1,
+                      .h = 1,
+                      .w = 700,
+                      .o = 40,
+                      .group = 1,
+                      .kh = 1,
+                      .kw = 256,
+                      .sh = 1,
+                      .sw = 64,
+                      .dh = 1,
+                      .dw = 1},
+        ISA_F32, false, 5);
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 2,
+                      .h = 1,
+                      .w = 700,
+                      .o = 10,
+                      .group = 1,
+                      .kh = 1,
+                      .kw = 400,
+                      .sh = 1,
+                      .sw = 64,
+                      .dh = 1,
+                      .dw = 1},
+        ISA_F32, false, 5);
 }
 
 Test(lower_conv, transposed) {
@@ -117,7 +225,8 @@ Test(lower_conv, transposed) {
         struct form f = random_form(&seed, s % 2);
         f.h = rnd_in(&seed, 3, 8);
         f.w = rnd_in(&seed, 3, 8);
-        for (int i = 0; i < 4; i++) f.pads[i] = rnd_in(&seed, 0, 1);
+        for (int i = 0; i < 4; i++)
+            f.pads[i] = rnd_in(&seed, 0, 1);
         if (s % 3) f.dh = f.dw = 1;
         run(GRAPH_CONVT, f, ISA_F32, s % 2, s);
     }

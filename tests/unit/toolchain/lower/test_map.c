@@ -9,13 +9,17 @@ static void one(uint32_t seed) {
     uint32_t start = seed;
     int rank = (int)rnd_in(&seed, 1, 5);
     int64_t dims[5], other[5];
-    for (int d = 0; d < rank; d++) dims[d] = rnd_in(&seed, 1, rank > 3 ? 9 : 24);
+    for (int d = 0; d < rank; d++)
+        dims[d] = rnd_in(&seed, 1, rank > 3 ? 9 : 24);
     struct graph_value *in[3];
     for (int k = 0; k < 3; k++) {
         int r = k ? (int)rnd_in(&seed, 1, rank) : rank;
-        for (int d = 0; d < r; d++) other[d] = k && rnd(&seed) % 3 == 0 ? 1 : dims[rank - r + d];
-        in[k] = k == 2 ? constant(g, "c", ISA_F32, r, other, &seed) : input(g, k ? "b" : "a", k ? ISA_F16 : ISA_F32, r, other);
-        if (k < 2) in[k] = reordered(g, in[k], in[k]->rank == rank ? (int)(rnd(&seed) % 3) : 0, &seed);
+        for (int d = 0; d < r; d++)
+            other[d] = k && rnd(&seed) % 3 == 0 ? 1 : dims[rank - r + d];
+        in[k] = k == 2 ? constant(g, "c", ISA_F32, r, other, &seed)
+                       : input(g, k ? "b" : "a", k ? ISA_F16 : ISA_F32, r, other);
+        if (k < 2)
+            in[k] = reordered(g, in[k], in[k]->rank == rank ? (int)(rnd(&seed) % 3) : 0, &seed);
     }
     struct isa_chain c = {0};
     c.st[0] = (struct isa_stage){.op = ISA_VOP_ADD, .a = ISA_SRC_IN1};
@@ -30,7 +34,8 @@ static void one(uint32_t seed) {
 }
 
 Test(lower_map, random_broadcasts) {
-    for (uint32_t s = 1; s <= 25; s++) one(s);
+    for (uint32_t s = 1; s <= 25; s++)
+        one(s);
 }
 
 Test(lower_map, longer_than_the_scratchpad) {

@@ -7,7 +7,8 @@ static void one(uint32_t seed, bool constant_b, bool chain, enum isa_dtype t) {
     struct arena *a = arena_new();
     struct graph *g = graph_new(a, "g");
     int nb = (int)rnd_in(&seed, 0, 2), ra = nb + 2, rb = rnd(&seed) % 2 ? nb + 2 : 2;
-    int64_t m = rnd_in(&seed, 1, 70), n = rnd_in(&seed, 1, 70), k = rnd_in(&seed, 1, 90), da[4], db[4];
+    int64_t m = rnd_in(&seed, 1, 70), n = rnd_in(&seed, 1, 70), k = rnd_in(&seed, 1, 90), da[4],
+            db[4];
     bool ta = rnd(&seed) % 2, tb = rnd(&seed) % 2;
     for (int d = 0; d < nb; d++) {
         da[d] = rnd_in(&seed, 1, 4);
@@ -22,24 +23,29 @@ static void one(uint32_t seed, bool constant_b, bool chain, enum isa_dtype t) {
     graph_set_int(g, node, GRAPH_ATTR_TRANS_B, tb);
     finish(g, node);
     if (chain) add_chain(g, node, ISA_F32, node->outputs[0]->rank - 1, rnd(&seed) % 2, &seed);
-    char *what = arena_printf(a, "%lldx%lldx%lld, %d batch dims, seed %u, ta %d tb %d const %d", (long long)m, (long long)n, (long long)k, nb, seed, ta, tb, constant_b);
+    char *what =
+        arena_printf(a, "%lldx%lldx%lld, %d batch dims, seed %u, ta %d tb %d const %d",
+                     (long long)m, (long long)n, (long long)k, nb, seed, ta, tb, constant_b);
     check_everywhere(g, t == ISA_F32 ? 1e-5 : 4e-3, what);
     arena_free(a);
 }
 
 Test(lower_matmul, computed_operands) {
-    for (uint32_t s = 1; s <= 12; s++) one(s, false, s % 2, ISA_F32);
+    for (uint32_t s = 1; s <= 12; s++)
+        one(s, false, s % 2, ISA_F32);
 }
 
 Test(lower_matmul, constant_operand) {
-    for (uint32_t s = 101; s <= 112; s++) one(s, true, s % 2, s % 3 ? ISA_F32 : ISA_F16);
+    for (uint32_t s = 101; s <= 112; s++)
+        one(s, true, s % 2, s % 3 ? ISA_F32 : ISA_F16);
 }
 
 Test(lower_matmul, long_k_in_little_memory) {
     struct arena *a = arena_new();
     struct graph *g = graph_new(a, "g");
     uint32_t seed = 3;
-    struct graph_value *in[2] = {input(g, "a", ISA_F32, 2, (int64_t[]){3, 3000}), constant(g, "b", ISA_F32, 2, (int64_t[]){3000, 20}, &seed)};
+    struct graph_value *in[2] = {input(g, "a", ISA_F32, 2, (int64_t[]){3, 3000}),
+                                 constant(g, "b", ISA_F32, 2, (int64_t[]){3000, 20}, &seed)};
     finish(g, graph_add_node(g, GRAPH_MATMUL, "mm", 2, in, NULL));
     check_everywhere(g, 1e-5, "3x20x3000");
     arena_free(a);

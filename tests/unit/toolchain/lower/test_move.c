@@ -18,7 +18,8 @@ static struct subject start(uint32_t seed, int least_rank, enum isa_dtype t) {
     struct subject u = {.a = arena_new(), .s = seed};
     u.g = graph_new(u.a, "g");
     u.rank = (int)rnd_in(&u.s, least_rank, 4);
-    for (int d = 0; d < u.rank; d++) u.dims[d] = rnd_in(&u.s, 1, u.rank > 3 ? 9 : 17);
+    for (int d = 0; d < u.rank; d++)
+        u.dims[d] = rnd_in(&u.s, 1, u.rank > 3 ? 9 : 17);
     u.x = reordered(u.g, input(u.g, "x", t, u.rank, u.dims), (int)(rnd(&u.s) % 3), &u.s);
     return u;
 }
@@ -38,7 +39,8 @@ Test(lower_move, transpose) {
     for (uint32_t s = 1; s <= 20; s++) {
         struct subject u = start(s, 1, s % 2 ? ISA_F32 : ISA_F16);
         int64_t perm[6];
-        for (int d = 0; d < u.rank; d++) perm[d] = d;
+        for (int d = 0; d < u.rank; d++)
+            perm[d] = d;
         for (int d = u.rank - 1; d > 0; d--) {
             int j = (int)rnd_in(&u.s, 0, d);
             int64_t t = perm[d];
@@ -88,7 +90,8 @@ Test(lower_move, concat) {
         for (int i = 1; i < 3; i++) {
             u.dims[axis] = rnd_in(&u.s, 1, 9);
             in[i] = i == 2 ? constant(u.g, "c", ISA_F32, u.rank, u.dims, &u.s)
-                           : reordered(u.g, input(u.g, "b", ISA_F32, u.rank, u.dims), (int)(rnd(&u.s) % 3), &u.s);
+                           : reordered(u.g, input(u.g, "b", ISA_F32, u.rank, u.dims),
+                                       (int)(rnd(&u.s) % 3), &u.s);
         }
         struct graph_node *n = graph_add_node(u.g, GRAPH_CONCAT, "c", 3, in, NULL);
         graph_set_int(u.g, n, GRAPH_ATTR_AXIS, axis);
@@ -100,8 +103,10 @@ Test(lower_move, expand) {
     for (uint32_t s = 1; s <= 12; s++) {
         struct subject u = start(s, 1, ISA_F32);
         int64_t shape[6], small[6];
-        for (int d = 0; d < u.rank; d++) small[d] = rnd(&u.s) % 2 ? 1 : u.dims[d];
-        struct graph_value *x = reordered(u.g, input(u.g, "small", ISA_F32, u.rank, small), (int)(rnd(&u.s) % 3), &u.s);
+        for (int d = 0; d < u.rank; d++)
+            small[d] = rnd(&u.s) % 2 ? 1 : u.dims[d];
+        struct graph_value *x =
+            reordered(u.g, input(u.g, "small", ISA_F32, u.rank, small), (int)(rnd(&u.s) % 3), &u.s);
         shape[0] = 3;
         memcpy(shape + 1, u.dims, sizeof u.dims - sizeof *u.dims);
         struct graph_node *n = graph_add_node(u.g, GRAPH_EXPAND, "e", 1, &x, NULL);
@@ -133,7 +138,8 @@ Test(lower_move, reshape) {
     for (uint32_t s = 1; s <= 24; s++) {
         struct subject u = start(s, 1, ISA_F32);
         int64_t n = 1, shape[3] = {1, 1, 1};
-        for (int d = 0; d < u.rank; d++) n *= u.dims[d];
+        for (int d = 0; d < u.rank; d++)
+            n *= u.dims[d];
         for (int64_t f = 2; f <= n; f++)
             while (n % f == 0) {
                 shape[rnd(&u.s) % 3] *= f;
@@ -159,12 +165,15 @@ Test(lower_move, gather) {
 }
 
 Test(lower_move, resize) {
-    static const char *const coords[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"};
-    static const char *const nearest[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"};
+    static const char *const coords[] = {"half_pixel", "asymmetric", "align_corners",
+                                         "pytorch_half_pixel"};
+    static const char *const nearest[] = {"floor", "ceil", "round_prefer_floor",
+                                          "round_prefer_ceil"};
     for (uint32_t s = 1; s <= 24; s++) {
         struct subject u = start(s, 4, ISA_F32);
         int64_t shape[4] = {u.dims[0], u.dims[1], u.dims[2], u.dims[3]};
-        for (int d = 2; d < 4; d++) shape[d] = s % 2 ? u.dims[d] * rnd_in(&u.s, 1, 3) : rnd_in(&u.s, 1, 20);
+        for (int d = 2; d < 4; d++)
+            shape[d] = s % 2 ? u.dims[d] * rnd_in(&u.s, 1, 3) : rnd_in(&u.s, 1, 20);
         struct graph_node *n = graph_add_node(u.g, GRAPH_RESIZE, "r", 1, &u.x, NULL);
         graph_set_ints(u.g, n, GRAPH_ATTR_SHAPE, 4, shape);
         graph_set_word(u.g, n, GRAPH_ATTR_MODE, s % 3 ? "nearest" : "linear");
@@ -178,7 +187,8 @@ Test(lower_move, outputs_that_are_inputs_or_constants) {
     struct arena *a = arena_new();
     struct graph *g = graph_new(a, "g");
     uint32_t s = 1;
-    struct graph_value *x = input(g, "x", ISA_F32, 2, (int64_t[]){3, 5}), *c = constant(g, "c", ISA_F32, 1, (int64_t[]){7}, &s);
+    struct graph_value *x = input(g, "x", ISA_F32, 2, (int64_t[]){3, 5}),
+                       *c = constant(g, "c", ISA_F32, 1, (int64_t[]){7}, &s);
     graph_add_output(g, x);
     graph_add_output(g, c);
     check_everywhere(g, 0, "copies");
