@@ -247,6 +247,8 @@ npu_status lower_conv_run(struct lower *L, const struct lower_conv *c) {
     L->kernel->estimate_cycles += t.cycles;
     int64_t outputs = c->batch * c->group * c->og * c->p * c->q;
     L->kernel->vector_elems += outputs;
+    if (c->nphase == 1)
+        lower_product(L, c->group, c->batch * c->p * c->q, c->og, c->k_total, c->x.dtype);
     L->kernel->macs += c->nphase == 1 ? outputs * c->k_total
                                       : c->batch * c->h * c->w * c->group * c->og * c->k_total;
     r.acc = isa_dtype_is_int((int)c->x.dtype) ? ISA_I32 : ISA_F32;

@@ -81,6 +81,10 @@ void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate,
                       const struct lower_view *const in[3], const struct lower_view *out,
                       const struct lower_view *red_out);
 
+// Notes the matrix product of the current kernel, for its report; of several products none is kept.
+void lower_product(struct lower *L, int64_t batch, int64_t m, int64_t n, int64_t k,
+                   enum isa_dtype dtype);
+
 // ---- text.c: a kernel as one line
 const char *lower_node_text(const struct lower *L, const struct graph_node *n, const char *op);
 

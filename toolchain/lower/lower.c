@@ -46,6 +46,18 @@ void lower_kernel(struct lower *L, const struct graph_node *n, const char *kerne
         L->kernel->output_bytes += graph_value_bytes(n->outputs[i]);
 }
 
+void lower_product(struct lower *L, int64_t batch, int64_t m, int64_t n, int64_t k,
+                   enum isa_dtype dtype) {
+    struct tile_kernel *t = L->kernel;
+    bool first =
+        !t->batch && batch <= UINT32_MAX && m <= UINT32_MAX && n <= UINT32_MAX && k <= UINT32_MAX;
+    t->m = first ? m : 0;
+    t->n = first ? n : 0;
+    t->k = first ? k : 0;
+    t->batch = batch;
+    t->dtype = dtype;
+}
+
 struct lower_epilogue lower_epilogue_of(const struct lower *L, const struct graph_node *n) {
     struct lower_epilogue e;
     memset(&e, 0, sizeof e);
@@ -161,7 +173,7 @@ static double try_resident(const struct graph *g, const struct hw *hw,
 // Values in the scratchpad save their transfers but leave less to tiles: the best of some shares.
 static int choose_resident(const struct graph *g, const struct hw *hw,
                            const struct lower_options *opt) {
-    static const int shares[] = {50, 25, 12, 0};
+    static const int shares[] = {50, 70, 25, 12, 0};
     int best = 0;
     double least = 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
@@ -171,7 +183,7 @@ static int choose_resident(const struct graph *g, const struct hw *hw,
             least = cycles;
             best = shares[i];
         }
-        if (i == 0 && cycles > 0 && peak < hw->spm_bytes / 8) break;
+        if (i == 0 && cycles > 0 && peak < hw->spm_bytes / 4) break;
     }
     return best;
 }

@@ -179,6 +179,7 @@ npu_status lower_mm_run(struct lower *L, const struct lower_mm *given) {
     int64_t batches = lower_elems(nb, mm.batch);
     L->kernel->macs += batches * mm.m * mm.n * mm.k;
     L->kernel->vector_elems += batches * mm.m * mm.n;
+    lower_product(L, batches, mm.m, mm.n, mm.k, mm.a.dtype);
     L->kernel->estimate_cycles += t.cycles;
     if (mm.data) mm.b = pack_weights(L, &mm, t.tn);
     struct run r = {.L = L, .mm = &mm, .t = &t, .pslots = t.psum_slots};
