@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/hw_yaml.h"
+#include "runtime/base/standard.h"
 #include "runtime/base/str.h"
 #include "runtime/base/text.h"
 #include "runtime/include/npu/simulator.h"
@@ -120,6 +121,7 @@ static npu_status run(struct npusim *s, struct trace_log *log) {
 
 int main(int argc, char **argv) {
     jmp_buf oom;
+    standard_init("npusim");
     struct arena *volatile a = arena_new();
     struct npusim_options o;
     static struct npusim s;
@@ -139,7 +141,5 @@ int main(int argc, char **argv) {
     npu_program_free(s.program);
     trace_log_free(&log);
     arena_free(a);
-    if (!st && (fflush(stdout) != 0 || ferror(stdout)))
-        st = npu_fail(IO, "standard output could not be written");
-    return npu_status_report(st, "npusim");
+    return npu_status_report(standard_finish(st), "npusim");
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/standard.h"
 #include "runtime/base/str.h"
 #include "toolchain/asm/asm.h"
 #include "toolchain/npuc/compile.h"
@@ -77,6 +78,7 @@ static npu_status run(const struct npuc_options *o, struct arena *a) {
 
 int main(int argc, char **argv) {
     jmp_buf oom;
+    standard_init("npuc");
     struct arena *a = arena_new();
     struct npuc_options o;
     if (setjmp(oom)) {
@@ -88,8 +90,7 @@ int main(int argc, char **argv) {
     npu_status st = npuc_options_parse(argc, argv, a, &o);
     npu_status_show_source(o.verbose);
     if (!st) st = run(&o, a);
-    if (!st && (fflush(stdout) != 0 || ferror(stdout)))
-        st = npu_fail(IO, "standard output could not be written");
+    st = standard_finish(st);
     arena_free(a);
     return npu_status_report(st, "npuc");
 }
