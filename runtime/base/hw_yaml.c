@@ -222,7 +222,8 @@ static npu_status parse_into(struct hw *hw, const char *text, size_t size, const
     struct reader r = {.where = where, .hw = hw, .bases = bases};
     if (!yaml_parser_initialize(&r.parser))
         return npu_fail(NO_MEMORY, "out of memory reading %s", where);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, size);
+    // libyaml takes no NULL, which an empty file has.
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text ? text : ""), size);
     yaml_event_t e;
     npu_status st = next(&r, &e); // stream start
     if (!st) yaml_event_delete(&e);

@@ -27,6 +27,15 @@ Test(hw_yaml, server_is_the_defaults) {
     cr_expect(memcmp(&a, &b, sizeof a) == 0);
 }
 
+Test(hw_yaml, nothing_is_the_defaults) {
+    struct hw a, b;
+    hw_defaults(&a);
+    cr_assert(hw_parse(NULL, 0, "an empty file", &b) == NULL);
+    cr_expect(memcmp(&a, &b, sizeof a) == 0);
+    cr_assert(parse("# only a comment\n", &b) == NULL);
+    cr_expect(memcmp(&a, &b, sizeof a) == 0);
+}
+
 Test(hw_yaml, presets_have_the_documented_numbers) {
     struct hw hw;
     cr_assert(hw_load("tiny", &hw) == NULL);
