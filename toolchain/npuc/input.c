@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input file: recognised by content, read by its front end.
+#define _POSIX_C_SOURCE 200809L
 #include "toolchain/npuc/input.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/base/npy.h"
 #include "runtime/base/text.h"
@@ -60,7 +62,13 @@ static npu_status const_option(struct arena *a, const char *item, struct onnx_co
     return npu_note(npy_parse(a, bytes, &out->value), "--const %s", item);
 }
 
-static npu_status import_onnx(const struct npuc_options *o, struct arena *a,
+// What is no file can be read only once: its external data has no place.
+static bool is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static npu_status import_onnx(const struct npuc_options *o, struct arena *a, struct span bytes,
                               struct npuc_result *r) {
     struct onnx_shape *shapes = ARENA_ARRAY(a, struct onnx_shape, (size_t)o->shape.n + 1);
     struct onnx_dim *dims = ARENA_ARRAY(a, struct onnx_dim, (size_t)o->dim.n + 1);
@@ -80,7 +88,8 @@ static npu_status import_onnx(const struct npuc_options *o, struct arena *a,
                                           .ndim = o->dim.n,
                                           .consts = consts,
                                           .nconst = o->constant.n};
-    return onnx_import(o->input, &options, a, &r->graph);
+    if (is_file(o->input)) return onnx_import(o->input, &options, a, &r->graph);
+    return npu_note(onnx_import_bytes(bytes, &options, a, &r->graph), "model '%s'", o->input);
 }
 
 static npu_status no_model_options(const struct npuc_options *o, const char *what) {
@@ -147,5 +156,5 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
         return npu_fail(UNSUPPORTED,
                         "%s is a zip archive (a torch.export .pt2?); expected " ACCEPTED, o->input);
     if (!onnx_probe(bytes)) return npu_fail(BAD_INPUT, "%s is none of: " ACCEPTED, o->input);
-    return import_onnx(o, a, r);
+    return import_onnx(o, a, bytes, r);
 }
