@@ -78,7 +78,10 @@ static npu_status set_named(struct npusim *s, const struct npusim_pair *p, bool 
 npu_status npusim_set_inputs(struct npusim *s) {
     struct diag faults = {0};
     bool *given = ARENA_ARRAY(s->a, bool, s->in.n);
-    if (s->o->inputs) NPU_TRY(npusim_tensors_distinct(&s->in, "input"));
+    if (s->o->inputs) {
+        NPU_TRY(npusim_tensors_distinct(&s->in, "input"));
+        NPU_TRY(npusim_check_folder("inputs", s->o->inputs));
+    }
     for (int i = 0; i < s->o->input.n; i++)
         diag_add(&faults, set_named(s, &s->o->input.item[i], given));
     size_t found = 0;

@@ -194,6 +194,7 @@ npu_status npusim_compare(struct npusim *s) {
     npu_status st = NULL;
     bool *named = ARENA_ARRAY(s->a, bool, s->out.n ? s->out.n : 1);
     if (s->o->expects) st = npusim_tensors_distinct(&s->out, "expect");
+    if (s->o->expects && !st) st = npusim_check_folder("expects", s->o->expects);
     for (int i = 0; i < s->o->expect.n && !st; i++, compared++) {
         size_t k = 0;
         st = npusim_tensors_find(&s->out, "expect", s->o->expect.item[i].name, &k);

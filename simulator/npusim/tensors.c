@@ -2,6 +2,7 @@
 // Names, positions and files of tensors.
 #include "simulator/npusim/tensors.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,6 +77,12 @@ npu_status npusim_tensors_distinct(const struct npusim_tensors *t, const char *o
                     "--%ss: '%s' and '%s' would both be %s.npy; name the files with --%s NAME=FILE",
                     option, t->item[k].info.name, t->item[i].info.name, t->item[i].file, option);
     return NULL;
+}
+
+npu_status npusim_check_folder(const char *option, const char *path) {
+    struct stat info;
+    int failure = stat(path, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    return failure ? npu_fail(IO, "--%s %s: %s", option, path, strerror(failure)) : NULL;
 }
 
 static bool exists(const char *path) {

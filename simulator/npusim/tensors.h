@@ -41,6 +41,9 @@ NPU_MUST_USE npu_status npusim_tensors_find(const struct npusim_tensors *t, cons
 // USAGE when two of the tensors have the same file name: a folder cannot tell them apart.
 NPU_MUST_USE npu_status npusim_tensors_distinct(const struct npusim_tensors *t, const char *option);
 
+// IO when the path of an option is no folder.
+NPU_MUST_USE npu_status npusim_check_folder(const char *option, const char *path);
+
 // Path of the first file that exists in a folder for a tensor, NULL: none. prefix "in_" or "out_",
 // tag may be NULL, numbered "input" or "output".
 const char *npusim_find_file(struct arena *a, const char *folder, const struct npusim_tensor *t,
