@@ -75,6 +75,11 @@ double lower_map_cycles(const struct lower *L, int rank, const int64_t *size,
 void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate,
                         const struct isa_chain *chain, int rank, const int64_t *size, int inner,
                         const struct lower_view *const in[3], const struct lower_view *out);
+// The same over the last dimension only, as a tree of V.MAPs along the others. temp: an on-chip
+// view of half that dimension.
+void lower_reduce_tree(struct lower *L, enum isa_red red, bool accumulate, int rank,
+                       const int64_t *size, const struct lower_view *x,
+                       const struct lower_view *temp, const struct lower_view *result);
 // lower_map, and the reduction of the unrounded result into red_out.
 void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate,
                       const struct isa_chain *chain, int rank, const int64_t *size, int inner,

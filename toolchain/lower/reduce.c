@@ -17,11 +17,12 @@ struct reduction {
     struct lower_view x, out;
     struct isa_chain chain;
     bool direct; // V.RED writes the result itself
+    bool tree;   // across rows: reduce_tree.c instead of V.RED
     struct lower_epilogue e;
 };
 struct streams {
     struct lower_stream x, out, extra[3];
-    int64_t acc_bytes;
+    int64_t acc_bytes, temp_bytes;
 };
 struct pricing {
     const struct lower *L;
@@ -37,7 +38,7 @@ static void streams_init(const struct lower *L, const struct reduction *r, const
     memset(s, 0, sizeof *s);
     int kept = r->rank - r->inner;
     lower_stream_init(&s->x, "x", &r->x, r->rank, r->size, tile, L->slots, false);
-    lower_stream_spread(L, &s->x, r->rank - 1);
+    if (!r->tree) lower_stream_spread(L, &s->x, r->rank - 1);
     lower_stream_init(&s->out, "out", &r->out, kept, r->size, tile, L->slots, false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++)
@@ -47,6 +48,10 @@ static void streams_init(const struct lower *L, const struct reduction *r, const
     s->acc_bytes =
         r->direct ? 0
                   : lower_ceil(lower_elems(kept, tile) * lower_dtype_bytes(acc_dtype(r)), 64) * 64;
+    int64_t rows = lower_max(1, tile[r->rank - 1] / 2);
+    if (r->tree)
+        s->temp_bytes =
+            lower_ceil(rows * lower_elems(kept, tile) * lower_dtype_bytes(acc_dtype(r)), 64) * 64;
 }
 
 static void price(void *ctx, struct lower_found *t) {
@@ -59,7 +64,8 @@ static void price(void *ctx, struct lower_found *t) {
     for (int d = 0; d < r->rank; d++)
         *(d < kept ? &nk : &nr) *= (double)lower_ceil(r->size[d], t->tile[d]);
     t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.out) +
-               lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]) + s.acc_bytes;
+               lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]) + s.acc_bytes +
+               s.temp_bytes;
     struct lower_step step = {0};
     step.dma_cycles = lower_dma_cycles(L, &s.x.src, r->rank, s.x.block) +
                       lower_dma_cycles(L, &s.out.src, kept, s.out.block) / nr;
@@ -69,8 +75,14 @@ static void price(void *ctx, struct lower_found *t) {
     struct isa_vec_shape vec = {.elems = rows * row, .steps = 1, .rows = rows, .row = row};
     double banks = lower_bank_cycles(L, r->x.dtype, 1, &t->tile[r->rank - 1],
                                      &s.x.pack[r->rank - 1], (double)(rows * row));
-    step.vec_cycles = banks + (double)isa_time_vec(L->hw, &vec).issue_cycles +
-                      (double)L->hw->vec_start + lower_vec_cycles(L, rows, 1, &r->chain) / nr;
+    if (r->tree) {
+        step.vec_cycles = 2 * lower_vec_cycles(L, rows * row, 2, NULL);
+        for (int64_t n = row; n > 1; n /= 2)
+            step.vec_cycles += 2 * (double)(L->hw->vec_start + L->hw->vec_latency);
+    }
+    if (!r->tree)
+        step.vec_cycles = banks + (double)isa_time_vec(L->hw, &vec).issue_cycles +
+                          (double)L->hw->vec_start + lower_vec_cycles(L, rows, 1, &r->chain) / nr;
     step.spm_bytes = t->bytes;
     t->cycles = lower_steps_cycles(L, nk * nr, &step);
 }
@@ -93,10 +105,12 @@ static npu_status run(struct lower *L, struct reduction *r) {
     }
     struct streams s;
     streams_init(L, r, t.tile, &s);
-    const char *names[5] = {"input", "accumulator", "result", "operand 1", "operand 2"};
-    int64_t bytes[5] = {lower_stream_bytes(&s.x), s.acc_bytes, lower_stream_bytes(&s.out),
-                        lower_stream_bytes(&s.extra[1]), lower_stream_bytes(&s.extra[2])};
-    if (t.bytes > lower_spm(L, true) || !dims_fit) return lower_no_fit(L, 5, names, bytes);
+    const char *names[6] = {"input",     "accumulator", "result",
+                            "operand 1", "operand 2",   "intermediate"};
+    int64_t bytes[6] = {lower_stream_bytes(&s.x),        s.acc_bytes,
+                        lower_stream_bytes(&s.out),      lower_stream_bytes(&s.extra[1]),
+                        lower_stream_bytes(&s.extra[2]), s.temp_bytes};
+    if (t.bytes > lower_spm(L, true) || !dims_fit) return lower_no_fit(L, 6, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += lower_elems(r->rank, r->size);
     lower_stream_open(L, &s.x);
@@ -106,6 +120,10 @@ static npu_status run(struct lower *L, struct reduction *r) {
     struct lower_view acc = {.buf = r->direct ? -1 : tile_add_spm(L->p, "acc", s.acc_bytes, 1),
                              .dtype = acc_dtype(r)};
     lower_pack(&r->out, kept, t.tile, acc.stride);
+    struct lower_view temp = {.buf =
+                                  s.temp_bytes ? tile_add_spm(L->p, "temp", s.temp_bytes, 1) : -1,
+                              .dtype = acc_dtype(r)};
+    if (r->tree) temp.stride[kept] = lower_pack(&r->x, kept, t.tile, temp.stride);
     int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS];
     do {
         for (int d = 0; d < kept; d++)
@@ -118,8 +136,12 @@ static npu_status run(struct lower *L, struct reduction *r) {
             tile_step(L->p);
             struct lower_view x = lower_stream_fetch(L, &s.x, at, size);
             const struct lower_view *in[3] = {&x, NULL, NULL};
-            lower_reduce_block(L, r->red, !first, NULL, r->rank, size, r->inner, in,
-                               r->direct ? &out : &acc);
+            if (r->tree)
+                lower_reduce_tree(L, r->red, !first, r->rank, size, &x, &temp,
+                                  r->direct ? &out : &acc);
+            else
+                lower_reduce_block(L, r->red, !first, NULL, r->rank, size, r->inner, in,
+                                   r->direct ? &out : &acc);
             first = false;
         } while (lower_next(r->inner, r->size + kept, t.tile + kept, at + kept));
         if (!r->direct) {
@@ -183,6 +205,10 @@ npu_status lower_reduce(struct lower *L, const struct graph_node *n) {
         return npu_fail(UNSUPPORTED,
                         "the chain after the mean has no room for the division by %lld",
                         (long long)count);
+    // The dimension that is contiguous in memory stays: then whole rows are combined.
+    int kept = r.rank - r.inner;
+    for (int d = 0; d < kept && r.inner == 1 && r.red != ISA_RED_ARGMAX; d++)
+        r.tree = r.tree || (r.x.stride[d] == 1 && r.size[d] >= lower_min(L->hw->vec_lanes, 16));
     r.direct = !mean && !n->has_chain && lower_elems(r.inner, r.size + r.rank - r.inner) <= 65536;
     if (r.red == ISA_RED_ARGMAX) r.direct = !n->has_chain;
     return run(L, &r);

@@ -7,7 +7,7 @@
 static struct graph_value *tensor(struct graph *g, uint32_t *s, int rank, int64_t *dims,
                                   enum isa_dtype t) {
     for (int d = 0; d < rank; d++)
-        dims[d] = rnd_in(s, 1, rank > 3 ? 9 : 20);
+        dims[d] = rnd_in(s, 1, rank > 3 ? 9 : 40);
     struct graph_value *x = input(g, "x", t, rank, dims);
     return reordered(g, x, (int)(rnd(s) % 3), s);
 }

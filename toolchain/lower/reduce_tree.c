@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reduction across rows: the reduced dimension is not the contiguous one, so that V.RED would
+// walk across the banks.
+//
+//   t[i] = x[i] op x[i + n/2], a left over x is added to t[0]; then the same within t until one row
+//   is left
+//
+// Each step is a V.MAP along the contiguous dimensions.
+#include "toolchain/lower/internal.h"
+
+#include <string.h>
+
+static struct isa_chain two(enum isa_red red) {
+    static const enum isa_vop ops[ISA_REDS] = {[ISA_RED_SUM] = ISA_VOP_ADD,
+                                               [ISA_RED_MAX] = ISA_VOP_MAX,
+                                               [ISA_RED_MIN] = ISA_VOP_MIN,
+                                               [ISA_RED_SUMSQ] = ISA_VOP_ADD,
+                                               [ISA_RED_PROD] = ISA_VOP_MUL};
+    struct isa_chain c;
+    memset(&c, 0, sizeof c);
+    c.st[0] = (struct isa_stage){.op = ops[red], .a = ISA_SRC_IN1};
+    return c;
+}
+
+// in0^2, in0^2 + in1^2, or in0^2 + in1.
+static struct isa_chain squares(int squared, bool add) {
+    struct isa_chain c;
+    memset(&c, 0, sizeof c);
+    if (squared == 1 && add) {
+        c.st[0] = (struct isa_stage){.op = ISA_VOP_FMA, .a = ISA_SRC_IN0, .b = ISA_SRC_IN1};
+        return c;
+    }
+    c.st[0] = (struct isa_stage){.op = ISA_VOP_MUL, .a = ISA_SRC_IN0, .save = 1};
+    if (squared == 1) return c;
+    c.st[1] = (struct isa_stage){.op = ISA_VOP_MOV, .a = ISA_SRC_IN1};
+    c.st[2] = (struct isa_stage){.op = ISA_VOP_FMA, .a = ISA_SRC_IN1, .b = ISA_SRC_TMP};
+    return c;
+}
+
+struct tree {
+    struct lower *L;
+    enum isa_red red;
+    int rank; // the last dimension is reduced
+    int64_t size[LOWER_DIMS];
+};
+
+// out[0 .. n) = a[..] op b[..] along the reduced dimension; raw: how many of a, b are elements of x
+// (for squares).
+static void combine(struct tree *t, int64_t n, int raw, const struct lower_view *a,
+                    const struct lower_view *b, const struct lower_view *out) {
+    struct isa_chain c = two(t->red);
+    if (t->red == ISA_RED_SUMSQ && raw) c = squares(raw, b != NULL);
+    t->size[t->rank - 1] = n;
+    lower_map(t->L, t->rank, t->size, b || raw ? &c : NULL,
+              (const struct lower_view *[]){a, b, NULL}, out);
+}
+
+static struct lower_view row(const struct tree *t, const struct lower_view *v, int64_t i) {
+    int64_t at[LOWER_DIMS] = {0};
+    at[t->rank - 1] = i;
+    return lower_at(v, t->rank, at);
+}
+
+void lower_reduce_tree(struct lower *L, enum isa_red red, bool accumulate, int rank,
+                       const int64_t *size, const struct lower_view *x,
+                       const struct lower_view *temp, const struct lower_view *result) {
+    struct tree t = {.L = L, .red = red, .rank = rank};
+    memcpy(t.size, size, (size_t)rank * sizeof *size);
+    int64_t n = size[rank - 1];
+    struct lower_view to = *result;
+    to.stride[rank - 1] = 0;
+    bool square = red == ISA_RED_SUMSQ;
+    if (n == 1) {
+        if (accumulate)
+            combine(&t, 1, square, x, &to, &to);
+        else if (square)
+            combine(&t, 1, 1, x, NULL, &to);
+        else
+            combine(&t, 1, 0, x, NULL, &to);
+        return;
+    }
+    const struct lower_view *from = x;
+    for (int raw = square ? 2 : 0; n > 1; raw = 0, from = temp) {
+        int64_t half = n / 2;
+        struct lower_view upper = row(&t, from, half), last = row(&t, from, n - 1),
+                          first = row(&t, temp, 0);
+        bool end = half == 1 && n == 2 && !accumulate;
+        combine(&t, half, raw, from, &upper, end ? &to : temp);
+        if (n % 2) combine(&t, 1, raw ? 1 : 0, &last, &first, &first);
+        if (end) return;
+        n = half;
+    }
+    if (accumulate)
+        combine(&t, 1, 0, temp, &to, &to);
+    else
+        combine(&t, 1, 0, temp, NULL, &to);
+}
