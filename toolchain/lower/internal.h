@@ -7,7 +7,6 @@
 #ifndef NPU_LOWER_INTERNAL_H
 #define NPU_LOWER_INTERNAL_H
 
-#include "runtime/base/vec.h"
 #include "toolchain/lower/lower.h"
 
 #define LOWER_DIMS 16
@@ -137,9 +136,10 @@ struct lower_stream {
     int64_t bytes; // of one slot
     int slots, buf, next;
     bool whole, present;
-    int64_t first[LOWER_DIMS]; // the block as asked for: what the first load brings
+    int64_t first[LOWER_DIMS]; // what the first load brings: the block as asked for, or a cell of a
+                               // whole operand
     struct lower_held held[8];
-    VEC(struct lower_held) part; // of a whole operand: what is there
+    bool *loaded; // of a whole operand: by cell
 };
 // Prepares a stream and sets bytes; nothing is allocated before lower_stream_open(). full: sizes of
 // the iteration space; block: the largest block.

@@ -6,6 +6,25 @@
 #include <string.h>
 
 #define WHOLE_AT_ONCE_BYTES 16384
+#define WHOLE_PARTS 6
+
+// Parts of a whole operand: a grid of cells, each loaded when something in it is first asked for.
+// Cells are the blocks asked for, grown along memory to a share of the operand: few transfers, so
+// that the queues can hold those of later kernels too.
+static void cells(struct lower_stream *s) {
+    int order[LOWER_DIMS], n = lower_by_stride(&s->src, s->rank, order);
+    int64_t most = s->bytes / lower_dtype_bytes(s->dtype) / WHOLE_PARTS;
+    for (int i = n - 1; i >= 0; i--) {
+        int d = order[i];
+        int64_t times = most / lower_elems(s->rank, s->first);
+        if (s->bytes <= WHOLE_AT_ONCE_BYTES || times >= lower_ceil(s->full[d], s->first[d])) {
+            s->first[d] = s->full[d];
+            continue;
+        }
+        s->first[d] = lower_min(s->full[d], s->first[d] * lower_max(times, 1));
+        if (times > 1) break;
+    }
+}
 
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src,
                        int rank, const int64_t *full, const int64_t *block, int slots, bool whole) {
@@ -35,6 +54,7 @@ void lower_stream_init(struct lower_stream *s, const char *name, const struct lo
     s->bytes =
         lower_ceil(lower_pack(&s->src, rank, s->block, s->pack) * lower_dtype_bytes(s->dtype), 64) *
         64;
+    if (whole) cells(s);
 }
 
 void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim) {
@@ -75,52 +95,27 @@ static void load(struct lower *L, const struct lower_stream *s, int slot, const 
     lower_copy(L, TILE_LOAD, s->rank, size, &from, &to);
 }
 
-// The block in terms of a part that is already there: true when it lies inside, or continues it in
-// one dimension *d.
-static bool continues(const struct lower_stream *s, const struct lower_held *h, const int64_t *at,
-                      const int64_t *n, int *d) {
-    *d = -1;
-    for (int i = 0; i < s->rank; i++) {
-        int64_t end = at[i] + n[i], have = h->start[i] + h->size[i];
-        if (at[i] < h->start[i] || at[i] > have) return false;
-        if (end <= have) continue;
-        if (*d >= 0) return false;
-        *d = i;
+// Loads the cells of a block that are not there yet.
+static void fetch_cells(struct lower *L, struct lower_stream *s, const int64_t *at,
+                        const int64_t *n) {
+    int64_t from[LOWER_DIMS], count[LOWER_DIMS], one[LOWER_DIMS], cell[LOWER_DIMS] = {0}, all = 1;
+    for (int d = 0; d < s->rank; d++) {
+        from[d] = at[d] / s->first[d];
+        count[d] = (at[d] + n[d] - 1) / s->first[d] - from[d] + 1;
+        one[d] = 1;
+        all *= lower_ceil(s->full[d], s->first[d]);
     }
-    for (int i = 0; i < s->rank && *d >= 0;
-         i++) // then it must be as large as the part in all others
-        if (i != *d && (at[i] != h->start[i] || n[i] != h->size[i])) return false;
-    return true;
-}
-
-// A whole operand comes in the parts that are asked for, each once; a small one at once.
-static void fetch_part(struct lower *L, struct lower_stream *s, const int64_t *at,
-                       const int64_t *n) {
-    static const int64_t zero[LOWER_DIMS];
-    if (s->bytes <= WHOLE_AT_ONCE_BYTES) {
-        if (!s->part.len) load(L, s, 0, zero, s->full);
-        if (!s->part.len) VEC_PUSH(L->a, &s->part, (struct lower_held){.valid = true});
-        return;
-    }
-    for (size_t i = 0; i < s->part.len; i++) {
-        struct lower_held *h = &s->part.ptr[i];
-        int64_t from[LOWER_DIMS], size[LOWER_DIMS];
-        int d;
-        if (!continues(s, h, at, n, &d)) continue;
-        if (d < 0) return;
-        memcpy(from, at, sizeof from);
-        memcpy(size, n, sizeof size);
-        from[d] = h->start[d] + h->size[d];
-        size[d] = at[d] + n[d] - from[d];
-        h->size[d] += size[d];
-        load(L, s, 0, from, size);
-        return;
-    }
-    struct lower_held part = {.valid = true};
-    memcpy(part.start, at, sizeof part.start);
-    memcpy(part.size, n, sizeof part.size);
-    VEC_PUSH(L->a, &s->part, part);
-    load(L, s, 0, at, n);
+    if (!s->loaded) s->loaded = ARENA_ARRAY(L->a, bool, (size_t)all);
+    do {
+        int64_t id = 0, start[LOWER_DIMS] = {0}, size[LOWER_DIMS] = {0};
+        for (int d = 0; d < s->rank; d++) {
+            id = id * lower_ceil(s->full[d], s->first[d]) + from[d] + cell[d];
+            start[d] = (from[d] + cell[d]) * s->first[d];
+            size[d] = lower_min(s->first[d], s->full[d] - start[d]);
+        }
+        if (!s->loaded[id]) load(L, s, 0, start, size);
+        s->loaded[id] = true;
+    } while (lower_next(s->rank, count, one, cell));
 }
 
 struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start,
@@ -135,7 +130,7 @@ struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, co
     struct lower_view v = {.buf = s->buf, .dtype = s->dtype};
     memcpy(v.stride, s->pack, sizeof s->pack);
     if (s->whole) {
-        fetch_part(L, s, at, n);
+        fetch_cells(L, s, at, n);
         return lower_at(&v, s->rank, at);
     }
     for (int i = 0; i < s->slots; i++) {
