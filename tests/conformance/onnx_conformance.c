@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   onnx_conformance DATA_FOLDER [REQUIRED.txt]     every test_* of its folders
+//   onnx_conformance DATA_FOLDER [REQUIRED.txt...]  every test_* of its folders
 //   onnx_conformance DATA_FOLDER -- NAME...         these, with messages
 //
 // DATA_FOLDER holds node/, pytorch-converted/, pytorch-operator/ and simple/; names are as
@@ -267,14 +267,14 @@ static int check_required(const struct harness *h, const char *path) {
         lacking++;
     }
     fclose(f);
-    printf("%d of %d required cases pass\n", listed - lacking, listed);
+    printf("%d of %d required cases of %s pass\n", listed - lacking, listed, path);
     return lacking + !listed;
 }
 
 int main(int argc, char *argv[]) {
     if (argc < 2) {
         fprintf(stderr,
-                "usage: onnx_conformance DATA_FOLDER [REQUIRED.txt | -- NAME... | --list]\n");
+                "usage: onnx_conformance DATA_FOLDER [REQUIRED.txt... | -- NAME... | --list]\n");
         return 2;
     }
     struct arena *a = arena_new();
@@ -288,9 +288,11 @@ int main(int argc, char *argv[]) {
             run_case(&h, argv[k]);
     } else {
         h.loud = argc > 2 && !strcmp(argv[2], "--list");
-        if (argc > 2 && !h.loud) read_excluded(&h, argv[2]);
+        for (int k = 2; k < argc && !h.loud; k++)
+            read_excluded(&h, argv[k]);
         run_all(&h, a);
-        if (argc > 2 && !h.loud) lacking = check_required(&h, argv[2]);
+        for (int k = 2; k < argc && !h.loud; k++)
+            lacking += check_required(&h, argv[k]);
     }
     printf("%d pass, %d unsupported, %d fail\n", h.counts[PASS], h.counts[UNSUPPORTED],
            h.counts[FAIL]);

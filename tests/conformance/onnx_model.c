@@ -64,7 +64,7 @@ static int64_t compare(const struct graph_value *v, const void *got,
         double e = (double)num_load_f32(expected->dtype, expected->data, k),
                g = (double)num_load_f32(v->dtype, got, k);
         double off = fabs(g - e), allowed = tol.atol + tol.rtol * fabs(e);
-        if (isnan(g) != isnan(e)) off = INFINITY;
+        if (isnan(g) != isnan(e)) off = HUGE_VAL;
         if (off > allowed) bad++;
         if (off / allowed > largest) {
             largest = off / allowed;

@@ -74,6 +74,7 @@ static void merge(struct walk *w) {
 }
 
 // Generates the run over one kind of wide element.
+// NOLINTBEGIN(bugprone-macro-parentheses): TYPE is a type
 #define CHAIN_RUN(SUFFIX, TYPE, READ, WRITE, VOPS, IMM)                                          \
     struct lanes_##SUFFIX {                                                                      \
         TYPE in[OPERANDS][PIECE], imm[ISA_IMMS][PIECE], acc[2][PIECE], tmp[PIECE];               \
@@ -134,6 +135,8 @@ static void merge(struct walk *w) {
             if (d < 0) break;                                                                    \
         }                                                                                        \
     }
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define IMM_F32(bits) num_float((uint32_t)(bits))
 #define IMM_I64(bits) ((int64_t)(int32_t)(uint32_t)(bits))

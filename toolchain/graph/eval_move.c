@@ -178,7 +178,7 @@ npu_status eval_pad(struct graph_eval *e) {
                                          : INT64_MAX);
     else
         num_store_f32(m.dtype, constant, 0, (float)value);
-    int64_t stride[GRAPH_MAX_RANK], at[GRAPH_MAX_RANK] = {0}, elems = graph_value_elems(y);
+    int64_t stride[GRAPH_MAX_RANK] = {0}, at[GRAPH_MAX_RANK] = {0}, elems = graph_value_elems(y);
     row_strides(x, stride);
     const uint8_t *from = move_in(e, 0, &m);
     for (int64_t k = 0; k < elems; k++) {

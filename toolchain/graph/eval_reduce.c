@@ -56,6 +56,7 @@ static int64_t offset(int rank, const int64_t *dims, const int64_t *stride, int6
     static void feed_##SUFFIX(struct num_reduce *r, const struct axes *a, const TYPE *x) { \
         TYPE piece[256];                                                                   \
         size_t held = 0;                                                                   \
+        NPU_ASSERT(x != NULL);                                                             \
         int64_t run = a->nreduced ? a->reduced[a->nreduced - 1] : 1;                       \
         int64_t step = a->nreduced ? a->reduced_stride[a->nreduced - 1] : 1;               \
         for (int64_t k = 0; k < a->span; k += run) {                                       \

@@ -138,6 +138,7 @@ static int64_t meets(const struct conv *c, int d, int64_t out, int64_t k) {
 
 // Weights as [group][kh][kw][cg][og], from [O][cg][kh][kw], or from [C][og][kh][kw] when
 // transposed.
+// NOLINTBEGIN(bugprone-macro-parentheses): TYPE is a type
 #define PACK(SUFFIX, TYPE)                                                                    \
     static TYPE *pack_##SUFFIX(struct arena *a, const struct conv *c, const TYPE *w) {        \
         TYPE *out = ARENA_ARRAY(a, TYPE, (size_t)(c->group * c->kh * c->kw * c->cg * c->og)); \
@@ -152,6 +153,7 @@ static int64_t meets(const struct conv *c, int d, int64_t out, int64_t k) {
                     }                                                                         \
         return out;                                                                           \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 PACK(f32, float)
 PACK(i64, int64_t)
 

@@ -38,6 +38,11 @@ struct graph *graph_new(struct arena *a, const char *name) {
 
 // ---- values ----------------------------------------------------------------------------------
 
+static void copy_values(struct graph_value **to, struct graph_value *const *from, int count) {
+    for (int k = 0; k < count; k++)
+        to[k] = from[k];
+}
+
 struct graph_value *graph_find_value(const struct graph *g, const char *name) {
     return map_get(g->names, name);
 }
@@ -59,7 +64,7 @@ struct graph_value *graph_add_value(struct graph *g, const char *name, enum isa_
     if (g->nvalue == g->cap_value) {
         int cap = g->cap_value ? 2 * g->cap_value : 64;
         struct graph_value **grown = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)cap);
-        if (g->nvalue) memcpy(grown, g->values, (size_t)g->nvalue * sizeof *grown);
+        copy_values(grown, g->values, g->nvalue);
         g->values = grown;
         g->cap_value = cap;
     }
@@ -107,7 +112,7 @@ static void append(struct graph *g, struct graph_value ***list, int *count, int 
     if (*count == *cap) {
         int room = *cap ? 2 * *cap : 8;
         struct graph_value **grown = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)room);
-        if (*count) memcpy(grown, *list, (size_t)*count * sizeof *grown);
+        copy_values(grown, *list, *count);
         *list = grown;
         *cap = room;
     }
@@ -171,7 +176,7 @@ struct graph_node *graph_add_node(struct graph *g, enum graph_op op, const char 
     n->name = name && *name ? arena_strdup(g->arena, name)
                             : arena_printf(g->arena, "%s_%d", graph_ops[op].text, n->id);
     n->inputs = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)nin);
-    if (nin) memcpy(n->inputs, in, (size_t)nin * sizeof *in);
+    copy_values(n->inputs, in, nin);
     n->nin = n->nown = nin;
     for (int k = 0; k < 3; k++)
         n->chain_in[k] = op == GRAPH_MAP && k < nin ? k : -1;
@@ -179,6 +184,7 @@ struct graph_node *graph_add_node(struct graph *g, enum graph_op op, const char 
     return n;
 }
 
+// NOLINTNEXTLINE(readability-function-size): all of a map at once
 npu_status graph_add_map(struct graph *g, const char *name, int nin, struct graph_value *const *in,
                          const struct isa_chain *chain, enum isa_dtype dtype,
                          struct graph_node *before, struct graph_value **out) {
@@ -197,7 +203,7 @@ int graph_add_chain_input(struct graph *g, struct graph_node *n, struct graph_va
         k++;
     NPU_ASSERT(k < 3);
     struct graph_value **grown = ARENA_ARRAY(g->arena, struct graph_value *, (size_t)n->nin + 1);
-    if (n->nin) memcpy(grown, n->inputs, (size_t)n->nin * sizeof *grown);
+    copy_values(grown, n->inputs, n->nin);
     n->inputs = grown;
     n->inputs[n->nin] = v;
     n->chain_in[k] = n->nin++;

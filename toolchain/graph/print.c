@@ -174,7 +174,7 @@ static void put_chain(struct str *out, const struct graph_node *n) {
         str_printf(out, "%s%s", first ? "" : "; ", isa_vop_name((int)st->op));
         first = false;
         const int64_t operand[2] = {st->a, st->b};
-        for (int k = 0; k < isa_vop_operands((int)st->op); k++) {
+        for (int k = 0; k < 2 && k < isa_vop_operands((int)st->op); k++) {
             bool known = operand[k] > 0 && operand[k] < ISA_SRCS;
             str_printf(out, " %s", known ? sources[operand[k]] : "?");
             if (operand[k] >= ISA_SRC_IMM0 && operand[k] <= ISA_SRC_IMM3)
@@ -276,8 +276,10 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
         str_putc(out, '\n');
     }
     bool *used = base_alloc_array((size_t)g->nvalue + 1, sizeof *used);
-    if (!used) out->failed = true;
-    NPU_TRY(str_status(out));
+    if (!used) {
+        out->failed = true;
+        return str_status(out);
+    }
     for (const struct graph_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nin; k++)
             used[n->inputs[k]->id] = true;

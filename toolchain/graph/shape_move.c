@@ -240,8 +240,8 @@ npu_status shape_range(struct graph *g, struct graph_node *n) {
     double count = ceil((v[1] - v[0]) / v[2]);
     if (isnan(count) || isinf(v[2]))
         return npu_fail(BAD_INPUT, "a range from %g to %g by %g has no length", v[0], v[1], v[2]);
-    if (count > 1 << 28)
-        return npu_fail(UNSUPPORTED, "a range of %g elements, at most 2^28", count);
+    if (count > 1 << 24)
+        return npu_fail(UNSUPPORTED, "a range of %g elements, at most 2^24", count);
     int64_t dims[1] = {count > 0 ? (int64_t)count : 0};
     shape_set(n->outputs[0], n->inputs[0]->dtype, 1, dims);
     return NULL;

@@ -39,8 +39,7 @@ static const Onnx__AttributeProto *find(struct onnx_node *n, const char *name) {
         while (s && !s->call)
             s = s->outer;
         if (!s) return NULL;
-        struct onnx_node *call = (struct onnx_node *)(uintptr_t)s->call;
-        const Onnx__AttributeProto *given = find(call, a->ref_attr_name);
+        const Onnx__AttributeProto *given = find(s->call, a->ref_attr_name);
         return given ? given : default_of(n, s->function, a->ref_attr_name);
     }
     return NULL;

@@ -57,7 +57,7 @@ struct graph_node *onnx_core(struct onnx_node *n, enum graph_op op, int nin,
 npu_status onnx_emit(struct onnx_node *n, struct graph_node *node, struct graph_value **out) {
     struct graph *g = n->m->g;
     NPU_TRY(graph_infer(g, node, n->label));
-    struct graph_value *v = node->outputs[0], *x = node->nin ? node->inputs[0] : NULL;
+    struct graph_value *v = node->outputs[0], *x = node->inputs[0];
     *out = v;
     if (node->op == GRAPH_RESHAPE && x->data &&
         !node->has_chain) { // the same bytes under other dimensions

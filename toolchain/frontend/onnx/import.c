@@ -16,7 +16,7 @@
 
 #include "toolchain/frontend/onnx/inputs.h"
 
-enum { NODES_MAX = 1000000, CALL_DEPTH_MAX = 64, LISTED_MAX = 100 };
+enum { NODES_MAX = 200000, CALL_DEPTH_MAX = 64, LISTED_MAX = 100 };
 
 struct graph_value onnx_missing = {.name = "(not supported)"};
 

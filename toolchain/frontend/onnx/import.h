@@ -37,8 +37,7 @@ struct importer {
 struct scope {
     struct map values; // name -> struct graph_value *
     const struct scope *outer;
-    const struct onnx_node
-        *call; // function body: the node that called it, for attribute references
+    struct onnx_node *call; // function body: the node that called it, for attribute references
     const Onnx__FunctionProto *function; // and the function, for attribute defaults
     int64_t opset;                       // of the default domain
     int64_t contrib_opset;               // of com.microsoft

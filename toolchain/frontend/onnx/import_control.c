@@ -19,6 +19,11 @@ static npu_status body_of(struct onnx_node *n, const char *attribute,
     return NULL;
 }
 
+static void copy_values(struct graph_value **to, struct graph_value *const *from, int count) {
+    for (int k = 0; k < count; k++)
+        to[k] = from[k];
+}
+
 static bool any_missing(struct graph_value *const *v, int count) {
     for (int k = 0; k < count; k++)
         if (v[k] == &onnx_missing) return true;
@@ -147,7 +152,7 @@ npu_status import_loop(struct onnx_node *n) {
         NPU_TRY(onnx_call_graph(n, body, prefix, carried + 2, args, n->nout + 1, results));
         if (any_missing(results, n->nout + 1)) return all_missing(n);
         NPU_TRY(known_flag(results[0], &go));
-        memcpy(args + 2, results + 1, (size_t)carried * sizeof *args);
+        copy_values(args + 2, results + 1, carried);
         for (int k = 0; k < scans; k++)
             scan[k].turns[scan[k].count++] = results[1 + carried + k];
     }
@@ -222,7 +227,7 @@ npu_status import_scan(struct onnx_node *n) {
     struct gathered *out = ARENA_ARRAY(a, struct gathered, (size_t)s->outputs);
     for (int k = 0; k < s->outputs; k++)
         out[k].turns = ARENA_ARRAY(a, struct graph_value *, (size_t)s->turns);
-    memcpy(args, n->in, (size_t)s->states * sizeof *args);
+    copy_values(args, n->in, s->states);
     for (int64_t turn = 0; turn < s->turns; turn++) {
         for (int k = 0; k < s->inputs; k++)
             NPU_TRY(slice_at(n, n->in[s->states + k], (int)s->axes[k],
@@ -230,7 +235,7 @@ npu_status import_scan(struct onnx_node *n) {
         const char *prefix = arena_printf(a, "%s/%lld/", n->name, (long long)turn);
         NPU_TRY(onnx_call_graph(n, body, prefix, n->nin, args, n->nout, results));
         if (any_missing(results, n->nout)) return all_missing(n);
-        memcpy(args, results, (size_t)s->states * sizeof *args);
+        copy_values(args, results, s->states);
         for (int k = 0; k < s->outputs; k++)
             out[k].turns[out[k].count++] = results[s->states + k];
     }

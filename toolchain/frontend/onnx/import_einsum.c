@@ -157,21 +157,23 @@ npu_status import_einsum(struct onnx_node *n) {
     const char *comma = memchr(equation, ',', left);
     struct term in[2] = {{0}, {0}}, result = {0};
     int dots = 0;
-    if ((comma != NULL) != (n->nin == 2) || (n->nin == 2 && !n->in[1]))
+    const int operands = comma ? 2 : 1;
+    if (n->nin != operands || !n->in[operands - 1])
         return npu_fail(BAD_INPUT, "equation '%s' for %d operands", equation, n->nin);
     size_t first = comma ? (size_t)(comma - equation) : left;
     NPU_TRY(read_term(equation, first, n->in[0]->rank, 0, &in[0]));
     if (comma) NPU_TRY(read_term(comma + 1, left - first - 1, n->in[1]->rank, 0, &in[1]));
-    for (int k = 0; k < n->nin; k++)
-        for (int d = 0; d < in[k].rank; d++)
-            if (in[k].letters[d] < ELLIPSIS + GRAPH_MAX_RANK && in[k].letters[d] > dots)
-                dots = in[k].letters[d];
+    for (int k = 0; k < 2; k++)
+        for (int d = 0; d < in[k].rank; d++) {
+            int code = (unsigned char)in[k].letters[d];
+            if (code < ELLIPSIS + GRAPH_MAX_RANK && code > dots) dots = code;
+        }
     if (arrow)
         NPU_TRY(read_term(arrow + 2, strlen(arrow + 2), -1, dots, &result));
     else
-        implicit_result(in, n->nin, &result);
+        implicit_result(in, operands, &result);
     struct graph_value *y;
-    if (n->nin == 1) {
+    if (operands == 1) {
         for (int d = 0; d < result.rank; d++)
             if (!has(&in[0], result.letters[d]))
                 return npu_fail(BAD_INPUT, "the result's '%c' is in no operand", result.letters[d]);

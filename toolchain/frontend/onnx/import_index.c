@@ -341,7 +341,7 @@ npu_status import_trilu(struct onnx_node *n) {
         return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 2 or more", x->name, x->rank);
     bool upper = onnx_int(n, "upper", 1) != 0;
     int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
-    if (rows && cols > (1 << 28) / rows)
+    if (rows && cols > (1 << 26) / rows)
         return npu_fail(UNSUPPORTED, "a mask of %lld x %lld", (long long)rows, (long long)cols);
     uint8_t *keep = arena_alloc(n->m->arena, (size_t)(rows * cols) + 1);
     k = num_clamp_i64(k, -rows - 1, cols + 1);

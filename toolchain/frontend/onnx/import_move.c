@@ -333,7 +333,7 @@ npu_status import_tile(struct onnx_node *n) {
 // Pads as attribute (before opset 11) or input 1: all begins, then all ends; input 3 says for which
 // dimensions.
 static npu_status read_pads(struct onnx_node *n, int rank, int64_t *before, int64_t *after) {
-    int64_t pads[2 * GRAPH_MAX_RANK], axes[GRAPH_MAX_RANK];
+    int64_t pads[2 * GRAPH_MAX_RANK] = {0}, axes[GRAPH_MAX_RANK];
     int count = -1, naxes = rank;
     if (n->opset < 11)
         count = onnx_ints_into(n, "pads", pads, 2 * GRAPH_MAX_RANK);

@@ -103,7 +103,7 @@ static npu_status correct(struct onnx_node *n, struct graph_value *y, struct gra
 static npu_status as_column(struct onnx_node *n, struct graph_value *zero,
                             struct graph_value **out) {
     *out = zero;
-    if (zero->rank != 1 || zero->dims[0] == 1) return NULL;
+    if (!zero || zero->rank != 1 || zero->dims[0] == 1) return NULL;
     return onnx_reshape(n, zero, 2, (int64_t[]){zero->dims[0], 1}, out);
 }
 

@@ -149,7 +149,8 @@ static void fill_row(const struct style *s, double p, int64_t size, double scale
     double stretch = s->antialias && scale < 1 ? 1 / scale : 1,
            reach = (s->mode == CUBIC ? 2 : 1) * stretch, sum = 0;
     bool renormalise = s->antialias || s->exclude_outside;
-    for (double tap = floor(p - reach); tap <= ceil(p + reach); tap++) {
+    for (int64_t k = 0; k <= (int64_t)(2 * reach) + 2; k++) {
+        double tap = floor(p - reach) + (double)k;
         double t = (tap - p) / stretch;
         double w = s->mode == CUBIC ? cubic_weight(s->cubic, t) : fabs(t) < 1 ? 1 - fabs(t) : 0;
         bool outside = tap < 0 || tap > (double)(size - 1);
@@ -167,7 +168,7 @@ static void fill_row(const struct style *s, double p, int64_t size, double scale
 static npu_status resize_dim(struct onnx_node *n, const struct style *s, const struct resize *r,
                              struct graph_value *x, int d, struct graph_value **out) {
     int64_t in = x->dims[d], size = r->sizes[d], perm[GRAPH_MAX_RANK];
-    if (in < 1 || size > (1 << 26) / in)
+    if (in < 1 || size > (1 << 22) / in)
         return npu_fail(UNSUPPORTED, "%lld x %lld weights of a resize", (long long)in,
                         (long long)size);
     float *weights = ARENA_ARRAY(n->m->arena, float, (size_t)(in * size) + 1),

@@ -7,6 +7,8 @@
 #include "isa/numeric.h"
 #include "toolchain/frontend/onnx/import.h"
 
+enum { FILLED_MAX = 1 << 26 };
+
 // A Constant's value is in one of these attributes.
 npu_status import_constant(struct onnx_node *n) {
     const Onnx__AttributeProto *a;
@@ -43,8 +45,8 @@ static npu_status filled(struct onnx_node *n, enum isa_dtype dtype, int rank, co
     for (int d = 0; d < rank; d++)
         if (dims[d] < 0)
             return npu_fail(BAD_INPUT, "dimension %d of the shape is %lld", d, (long long)dims[d]);
-    if (!tensor_count(dims, rank, 8, &elems) || elems > 1 << 28)
-        return npu_fail(UNSUPPORTED, "a constant of more than 2^28 elements");
+    if (!tensor_count(dims, rank, 8, &elems) || elems > FILLED_MAX)
+        return npu_fail(UNSUPPORTED, "a constant of more than %d elements", FILLED_MAX);
     if (bits < 8) return npu_fail(UNSUPPORTED, "a filled constant of %s", isa_dtype_name(dtype));
     uint8_t *data = arena_alloc(n->m->arena, elems * size + 1);
     for (size_t k = 0; k < elems; k++)
@@ -80,17 +82,14 @@ npu_status import_eyelike(struct onnx_node *n) {
     if (x->rank != 2) return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 2", x->name, x->rank);
     if (onnx_has(n, "dtype")) NPU_TRY(onnx_dtype(onnx_int(n, "dtype", 0), &dtype));
     dtype = onnx_graph_dtype(dtype);
-    int64_t k = onnx_int(n, "k", 0);
-    uint8_t zero[8] = {0}, one[8];
-    struct graph_value *v;
-    NPU_TRY(filled(n, dtype, 2, x->dims, zero, &v));
-    num_store_f32(dtype, one, 0, 1.0f);
-    size_t size = (size_t)isa_dtype_bits(dtype) / 8;
+    int64_t k = onnx_int(n, "k", 0), elems = graph_value_elems(x);
+    if (elems > FILLED_MAX)
+        return npu_fail(UNSUPPORTED, "a constant of more than %d elements", FILLED_MAX);
+    uint8_t *data = arena_alloc(n->m->arena, (size_t)elems * 8 + 1);
     for (int64_t r = 0; r < x->dims[0]; r++)
         if (k > -x->dims[0] && k < x->dims[1] && r + k >= 0 && r + k < x->dims[1])
-            memcpy((uint8_t *)(uintptr_t)v->data + (size_t)(r * x->dims[1] + r + k) * size, one,
-                   size);
-    return onnx_bind(n, 0, v);
+            num_store_f32(dtype, data, r * x->dims[1] + r + k, 1.0f);
+    return onnx_bind(n, 0, graph_add_const(n->m->g, n->label, dtype, 2, x->dims, data));
 }
 
 // Dimensions start..end-1; both count from the end when negative and are clamped.

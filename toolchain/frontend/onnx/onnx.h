@@ -71,7 +71,7 @@ struct onnx_op_info {
     int since, until;    // opsets, inclusive
     const char *meaning; // what it becomes
 };
-// Number of rows; *rows points at static storage.
-int onnx_op_list(const struct onnx_op_info **rows);
+// Number of rows; *list points at static storage.
+int onnx_op_list(const struct onnx_op_info **list);
 
 #endif

@@ -36,8 +36,8 @@ static const struct onnx_op_info infos[] = {
 #include "toolchain/frontend/onnx/onnx_ops.def"
 };
 
-int onnx_op_list(const struct onnx_op_info **out) {
-    *out = infos;
+int onnx_op_list(const struct onnx_op_info **list) {
+    *list = infos;
     return ROWS;
 }
 

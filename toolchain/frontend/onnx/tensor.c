@@ -78,14 +78,14 @@ enum { PLACES = 32 };
 // Parses what wire.c wrote: "FIELD:OFFSET:BYTES;...".
 static int read_places(const struct reader *r, const char *text, struct place out[PLACES]) {
     int n = 0;
-    for (char *p = (char *)(uintptr_t)text; *p && n < PLACES; p++) {
-        unsigned long long field = strtoull(p, &p, 10), offset = strtoull(p + 1, &p, 10),
-                           bytes = strtoull(p + 1, &p, 10);
-        NPU_ASSERT(offset <= r->bytes.size && bytes <= r->bytes.size - offset);
-        out[n++] = (struct place){(int)field,
-                                  {r->bytes.data + offset, (size_t)bytes},
-                                  r->path,
-                                  (int64_t)offset};
+    while (*text && n < PLACES) {
+        char *end;
+        unsigned long long field = strtoull(text, &end, 10), offset = strtoull(end + 1, &end, 10);
+        unsigned long long bytes = strtoull(end + 1, &end, 10);
+        NPU_ASSERT(offset <= r->bytes.size && bytes <= r->bytes.size - offset && *end == ';');
+        struct span where = {r->bytes.data + offset, (size_t)bytes};
+        out[n++] = (struct place){(int)field, where, r->path, (int64_t)offset};
+        text = end + 1;
     }
     return n;
 }
@@ -143,7 +143,7 @@ static npu_status external_place(struct reader *r, const Onnx__TensorProto *p, u
                             e->value ? e->value : "");
     }
     if (!location || !*location) return npu_fail(BAD_INPUT, "external data without a location");
-    struct span file;
+    struct span file = {0};
     const char *path;
     NPU_TRY(map_external(r, location, &file, &path));
     if (offset > file.size || length > file.size - offset)
