@@ -88,7 +88,7 @@ void schedule_order(struct tile_program *p, const struct schedule_options *optio
         .used = ARENA_ARRAY(p->arena, int64_t, (size_t)p->nkernel + 1),
         .from = ARENA_ARRAY(p->arena, int, (size_t)p->nbuf + 1),
         .room = p->hw->spm_bytes * (options->ahead_percent ? options->ahead_percent : 85) / 100,
-        .most_over = (int)p->hw->cp_queue_depth * loaders / 2,
+        .most_over = (int)p->hw->cp_queue_depth * loaders * 3 / 4,
     };
     if (s.most_over < 2) s.most_over = 2;
     for (int k = 0; k < p->nkernel; k++)
