@@ -19,10 +19,12 @@ static bool lost(void) {
     return fflush(stdout) != 0 || ferror(stdout);
 }
 
+static npu_status failure(void) {
+    return npu_fail(IO, "standard output could not be written");
+}
+
 static void at_exit(void) {
-    if (finished || !lost()) return;
-    fprintf(stderr, "%s: error: standard output could not be written\n", name);
-    _exit(6);
+    if (!finished && lost()) _exit(npu_status_report(failure(), name));
 }
 
 void standard_init(const char *program) {
@@ -35,6 +37,5 @@ void standard_init(const char *program) {
 
 npu_status standard_finish(npu_status st) {
     finished = true;
-    if (!lost() || st) return st;
-    return npu_fail(IO, "standard output could not be written");
+    return lost() && !st ? failure() : st;
 }
