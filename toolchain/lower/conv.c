@@ -20,14 +20,14 @@
 static struct lower_view pack_weights(struct lower *L, const struct lower_conv *c, int64_t to) {
     struct lower_view v = conv_packed(c, to);
     int64_t es = lower_dtype_bytes(c->data_dtype), tiles = lower_ceil(c->og, to),
-            bytes = c->group * tiles * c->k_total * to * es;
+            columns = c->merge * to, bytes = c->group * tiles * c->k_total * columns * es;
     uint8_t *out = arena_alloc(L->a, L->dry ? 1 : (size_t)bytes);
     const uint8_t *in = c->data;
     for (int64_t g = 0; g < c->group && !L->dry; g++)
         for (int i = 0; i < c->nphase; i++) {
             const struct conv_phase *ph = &c->phase[i];
             if (ph->zero) continue;
-            int64_t k = ph->k_at;
+            int64_t k = ph->k_at, first = c->merge > 1 ? i * to : 0;
             for (int64_t a = 0; a < ph->kh; a++)
                 for (int64_t b = 0; b < ph->kw; b++)
                     for (int64_t ci = 0; ci < c->cg; ci++, k++)
@@ -35,8 +35,8 @@ static struct lower_view pack_weights(struct lower *L, const struct lower_conv *
                             int64_t from = g * c->ws[0] + o * c->ws[1] + ci * c->ws[2] +
                                            (ph->i0 + a * ph->istep) * c->ws[3] +
                                            (ph->j0 + b * ph->jstep) * c->ws[4];
-                            int64_t at = g * tiles * c->k_total * to + o / to * c->k_total * to +
-                                         k * to + o % to;
+                            int64_t at = (g * tiles + o / to) * c->k_total * columns + k * columns +
+                                         first + o % to;
                             memcpy(out + at * es, in + from * es, (size_t)es);
                         }
         }
@@ -75,7 +75,7 @@ static struct lower_view fetch_x(struct run *r, const struct place *at, int64_t 
 
 static struct lower_view fetch_w(struct run *r, const struct place *at, int64_t k0, int64_t k) {
     int64_t start[LOWER_DIMS] = {at->g, at->o / r->t->to, k0, 0},
-            size[LOWER_DIMS] = {at->ng, 1, k, r->t->to};
+            size[LOWER_DIMS] = {at->ng, 1, k, r->c->merge * r->t->to};
     return lower_stream_fetch(r->L, &r->s.w, start, size);
 }
 
@@ -106,10 +106,11 @@ static void emit(struct run *r, const struct place *at, const struct conv_phase 
                  (int64_t[]){nc, in->w1 - in->w0, in->h1 - in->h0},
                  (int64_t[]){x->stride[CONV_C], x->stride[CONV_X], x->stride[CONV_Y]});
     tile_operand(op, 1, L->p, w->buf, w->slot, w->dtype, w->offset, 2,
-                 (int64_t[]){at->no, f->kh * f->kw * nc}, (int64_t[]){1, r->t->to});
+                 (int64_t[]){c->merge * at->no, f->kh * f->kw * nc},
+                 (int64_t[]){1, c->merge * r->t->to});
     int64_t row = r->t->tg * r->cols;
     tile_operand(op, 2, L->p, r->psum, slot, r->acc, gi * r->cols * 4, 3,
-                 (int64_t[]){at->no, uv[3] - uv[2], uv[1] - uv[0]},
+                 (int64_t[]){c->merge * at->no, uv[3] - uv[2], uv[1] - uv[0]},
                  (int64_t[]){1, row, row * r->t->tv});
 }
 
@@ -149,17 +150,32 @@ static void product_chunked(struct run *r, const struct place *at, const struct 
             }
 }
 
+// The products of a tile into the next PSUM buffer: a view over (row, column, group, channel).
+static struct lower_view products(struct run *r, const struct place *at,
+                                  const struct conv_phase *ph, const struct lower_view *x,
+                                  const struct lower_view *w, const struct window *in,
+                                  const int64_t uv[4]) {
+    int64_t row = r->t->tg * r->cols;
+    int slot = r->pnext;
+    r->pnext = (r->pnext + 1) % r->t->psum_slots;
+    if (r->t->chunked)
+        product_chunked(r, at, ph, uv, slot);
+    else
+        product(r, at, ph, x, w, in, uv, slot);
+    return (struct lower_view){.buf = r->psum,
+                               .slot = slot,
+                               .dtype = r->acc,
+                               .stride = {row * r->t->tv, row, r->cols, 1}};
+}
+
 // The chain over one phase's results, from PSUM into the result's tile.
 static void finish(struct run *r, const struct place *at, const struct conv_phase *ph,
-                   const int64_t uv[4], int slot, const struct lower_view *tile,
-                   const struct lower_view *const extra[3], int64_t y0, int64_t x0) {
+                   const int64_t uv[4], const struct lower_view *psum,
+                   const struct lower_view *tile, const struct lower_view *const extra[3],
+                   int64_t y0, int64_t x0) {
     const struct lower_conv *c = r->c;
-    int64_t row = r->t->tg * r->cols, size[4] = {uv[1] - uv[0], uv[3] - uv[2], at->ng, at->no};
-    struct lower_view d = {.buf = r->psum,
-                           .slot = slot,
-                           .dtype = r->acc,
-                           .stride = {row * r->t->tv, row, r->cols, 1}},
-                      v[4];
+    int64_t size[4] = {uv[1] - uv[0], uv[3] - uv[2], at->ng, at->no};
+    struct lower_view v[4];
     const struct lower_view *all[4] = {tile, NULL, extra[1], extra[2]};
     int64_t first[CONV_RANK] = {0, 0, c->os_h * uv[0] + ph->ry - c->crop_h - y0,
                                 c->os_w * uv[2] + ph->rx - c->crop_w - x0};
@@ -170,7 +186,7 @@ static void finish(struct run *r, const struct place *at, const struct conv_phas
         int64_t to[4] = {s[CONV_Y] * c->os_h, s[CONV_X] * c->os_w, s[CONV_C] * c->og, s[CONV_C]};
         memcpy(v[i].stride, to, sizeof to);
     }
-    const struct lower_view *in[3] = {&d, extra[1] ? &v[2] : NULL, extra[2] ? &v[3] : NULL};
+    const struct lower_view *in[3] = {psum, extra[1] ? &v[2] : NULL, extra[2] ? &v[3] : NULL};
     lower_map(r->L, 4, size, &c->e.chain, in, &v[0]);
 }
 
@@ -204,19 +220,21 @@ static void tile(struct run *r, const struct place *at) {
         v[i] = lower_stream_fetch(L, &r->s.extra[i], ostart, osize);
         extra[i] = &v[i];
     }
+    int64_t all[4] = {at->u0, at->u1, at->v0, at->v1};
+    struct lower_view psum;
+    if (c->merge > 1) psum = products(r, at, &c->phase[0], &x, &w, &in, all);
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];
         int64_t uv[4];
         valid(at->u0, at->u1, c->os_h, ph->ry, c->crop_h, c->p, &uv[0], &uv[1]);
         valid(at->v0, at->v1, c->os_w, ph->rx, c->crop_w, c->q, &uv[2], &uv[3]);
         if (uv[1] <= uv[0] || uv[3] <= uv[2]) continue;
-        int slot = r->pnext;
-        r->pnext = (r->pnext + 1) % r->t->psum_slots;
-        if (r->t->chunked)
-            product_chunked(r, at, ph, uv, slot);
+        struct lower_view d;
+        if (c->merge > 1)
+            d = lower_at(&psum, 4, (int64_t[]){uv[0] - all[0], uv[2] - all[2], 0, i * c->og});
         else
-            product(r, at, ph, &x, &w, &in, uv, slot);
-        finish(r, at, ph, uv, slot, &out, extra, y0, x0);
+            d = products(r, at, ph, &x, &w, &in, uv);
+        finish(r, at, ph, uv, &d, &out, extra, y0, x0);
     }
     lower_sink_store(L, &r->s.out, &out, ostart, osize);
 }
@@ -249,10 +267,11 @@ npu_status lower_conv_run(struct lower *L, const struct lower_conv *c) {
     L->kernel->vector_elems += outputs;
     if (c->nphase == 1)
         lower_product(L, c->group, c->batch * c->p * c->q, c->og, c->k_total, c->x.dtype);
-    L->kernel->macs += c->nphase == 1 ? outputs * c->k_total
-                                      : c->batch * c->h * c->w * c->group * c->og * c->k_total;
+    L->kernel->macs += c->nphase == 1 || c->merge > 1
+                           ? outputs * c->k_total
+                           : c->batch * c->h * c->w * c->group * c->og * c->k_total;
     r.acc = isa_dtype_is_int((int)c->x.dtype) ? ISA_I32 : ISA_F32;
-    r.cols = lower_ceil(t.to, L->hw->mxu_cols) * L->hw->mxu_cols;
+    r.cols = lower_ceil(c->merge * t.to, L->hw->mxu_cols) * L->hw->mxu_cols;
     struct lower_view w = pack_weights(L, c, t.to);
     conv_streams_init(L, c, &w, &t, &r.s);
     lower_stream_open(L, &r.s.x);
@@ -286,6 +305,7 @@ static void shapes(const struct lower *L, const struct graph_node *n, struct low
     c->cg = x->dims[1] / c->group;
     c->og = out->dims[1] / c->group;
     c->sh = c->sw = c->os_h = c->os_w = 1;
+    c->merge = 1;
     c->x = L->place[x->id];
     c->out = L->place[out->id];
     c->e = lower_epilogue_of(L, n);
@@ -399,6 +419,23 @@ static int64_t taps(int64_t k, int64_t s, int64_t d, int64_t r, int64_t *i0, int
     return 0;
 }
 
+// Phases that read the same inputs (the kernel is a multiple of the strides) are one product with
+// all their channels as columns.
+static void merge(const struct lower *L, struct lower_conv *c) {
+    const struct conv_phase *a = &c->phase[0];
+    if (c->nphase == 1 || a->zero || c->nphase * c->og > 4 * L->hw->mxu_cols) return;
+    for (int i = 1; i < c->nphase; i++) {
+        const struct conv_phase *b = &c->phase[i];
+        if (b->zero || a->kh != b->kh || a->kw != b->kw || a->pt != b->pt || a->pl != b->pl ||
+            a->dh != b->dh || a->dw != b->dw)
+            return;
+    }
+    c->merge = c->nphase;
+    c->k_total = a->kh * a->kw * c->cg;
+    for (int i = 0; i < c->nphase; i++)
+        c->phase[i].k_at = 0;
+}
+
 npu_status lower_convt(struct lower *L, const struct graph_node *n) {
     struct lower_conv c;
     NPU_TRY(constant_weights(n));
@@ -445,6 +482,7 @@ npu_status lower_convt(struct lower *L, const struct graph_node *n) {
                                           .k_at = c.k_total};
             c.k_total += ph->kh * ph->kw * c.cg;
         }
-    lower_kernel(L, n, "convt_phases");
+    merge(L, &c);
+    lower_kernel(L, n, c.merge > 1 ? "convt_merged" : "convt_phases");
     return lower_conv_run(L, &c);
 }

@@ -26,6 +26,7 @@ struct lower_conv {
     int64_t u0, u1, v0, v1; // range of u and v
     int nphase;
     struct conv_phase *phase;
+    int merge;                // phases of one form, side by side in one product's columns; else 1
     int64_t k_total;          // sum over phases of kh * kw * cg
     struct lower_view x, out; // over (n, c, h, w) and (n, o, p, q)
     struct lower_epilogue e;  // over (n, o, p, q)

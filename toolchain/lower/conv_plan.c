@@ -15,6 +15,7 @@
 struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
     struct lower_view v = {.buf = -1, .dtype = c->data_dtype};
     int64_t tiles = lower_ceil(c->og, to);
+    to *= c->merge;
     v.stride[0] = c->group > 1 ? tiles * c->k_total * to : 0;
     v.stride[1] = tiles > 1 ? c->k_total * to : 0;
     v.stride[2] = to;
@@ -58,8 +59,9 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c,
     lower_stream_init(&s->x, "x", &c->x, CONV_RANK, full, block, L->slots, t->whole_x);
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     int64_t k_block = t->chunked ? t->ti * t->tj * t->tc : c->k_total;
-    int64_t w_full[4] = {c->group, lower_ceil(c->og, t->to), c->k_total, t->to},
-            w_block[4] = {t->tg, 1, k_block, t->to};
+    int64_t columns = c->merge * t->to;
+    int64_t w_full[4] = {c->group, lower_ceil(c->og, t->to), c->k_total, columns},
+            w_block[4] = {t->tg, 1, k_block, columns};
     lower_stream_init(&s->w, "weights", w, 4, w_full, w_block, L->slots, t->whole_w);
     int64_t o_full[CONV_RANK] = {c->batch, c->group * c->og, c->p, c->q};
     int64_t o_block[CONV_RANK] = {1, t->tg * t->to, lower_min(t->tu * c->os_h, c->p),
@@ -103,7 +105,7 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
     double ot = (double)lower_ceil(c->og, t->to), gt = (double)lower_ceil(c->group, t->tg),
            bt = (double)c->batch;
     double tiles = ut * ot * gt * bt, nchunk = 0;
-    for (int i = 0; i < c->nphase; i++)
+    for (int i = 0; i < (c->merge > 1 ? 1 : c->nphase); i++)
         nchunk += (double)chunks(t, &c->phase[i], c->cg);
     struct lower_step sum = {0};
     double x_loads, w_loads;
@@ -122,7 +124,7 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];
         struct isa_mm_shape shape = {.m = t->tu * t->tv,
-                                     .n = t->to,
+                                     .n = c->merge * t->to,
                                      .dtype_a = (int)c->x.dtype,
                                      .dtype_b = (int)c->data_dtype,
                                      .k = t->chunked ? lower_min(t->ti, ph->kh) *
@@ -132,12 +134,13 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
         struct isa_cost cost = isa_time_mm(L->hw, &shape);
         int64_t size[3] = {lower_min(t->tc, c->cg), s.x.block[CONV_X], s.x.block[CONV_Y]};
         int64_t stride[3] = {s.x.pack[CONV_C], s.x.pack[CONV_X], s.x.pack[CONV_Y]};
-        double passes = (double)lower_ceil(t->to, L->hw->mxu_cols),
+        double passes = (double)lower_ceil(c->merge * t->to, L->hw->mxu_cols),
                cycles = (double)cost.issue_cycles;
         double banks =
             lower_bank_cycles(L, s.x.dtype, 3, size, stride, (double)(shape.m * shape.k) * passes);
         if (banks > cycles) cycles = banks;
-        sum.mxu_cycles += tiles * (double)t->tg * (double)chunks(t, ph, c->cg) * cycles;
+        if (i == 0 || c->merge == 1)
+            sum.mxu_cycles += tiles * (double)t->tg * (double)chunks(t, ph, c->cg) * cycles;
         latency = (double)(cost.done_cycles - cost.issue_cycles);
         struct isa_vec_shape vec = {.elems = t->tu * t->tv * t->to * t->tg,
                                     .steps = 1,
@@ -155,7 +158,8 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
                               t->bytes,
                               sum.first_cycles,
                               sum.first_bytes};
-    t->cycles = lower_psum_cycles(L, steps, &step, tiles * c->nphase, latency, t->psum_slots);
+    t->cycles =
+        lower_psum_cycles(L, steps, &step, tiles * c->nphase / c->merge, latency, t->psum_slots);
     t->score = t->cycles * (s.w.slots > 1 ? STREAMING : 1);
 }
 
@@ -195,7 +199,7 @@ static int halvings(int64_t n, int64_t most, int64_t *out) {
 static void search_plane(const struct lower *L, const struct lower_conv *c, struct conv_tile t,
                          struct conv_tile *best, struct conv_tile *least) {
     int64_t tv[2 * CHOICES], tu[2 * CHOICES], cols = L->hw->mxu_cols;
-    int64_t most = lower_psum_rows(L) / t.psum_slots / (t.tg * lower_ceil(t.to, cols));
+    int64_t most = lower_psum_rows(L) / t.psum_slots / (t.tg * lower_ceil(c->merge * t.to, cols));
     if (most < 1) return;
     int nv = halvings(c->v1 - c->v0, most, tv);
     for (int i = 0; i < nv; i++) {
@@ -233,7 +237,7 @@ static void search(const struct lower *L, const struct lower_conv *c, bool chunk
                                       .tc = c->cg,
                                       .chunked = chunked,
                                       .psum_slots = pslots};
-                if (t.tg > 1 && (t.to < c->og || chunked)) continue;
+                if (((t.tg > 1 || c->merge > 1) && t.to < c->og) || (t.tg > 1 && chunked)) continue;
                 if (!chunked) {
                     search_plane(L, c, t, best, least);
                     continue;

@@ -242,3 +242,41 @@ Test(lower_conv, pooling) {
         run(GRAPH_POOL, f, s % 3 ? ISA_F32 : ISA_F16, s % 2, s);
     }
 }
+
+// A kernel that is a multiple of the strides: all phases are columns of one product.
+Test(lower_conv, transposed_merged) {
+    struct form f = {.n = 2,
+                     .c = 12,
+                     .h = 7,
+                     .w = 9,
+                     .o = 3,
+                     .group = 1,
+                     .kh = 2,
+                     .kw = 2,
+                     .sh = 2,
+                     .sw = 2,
+                     .dh = 1,
+                     .dw = 1};
+    for (int order = 0; order < 3; order++) {
+        f.order = order;
+        run(GRAPH_CONVT, f, ISA_F32, true, 5);
+    }
+    struct form g = {.n = 1,
+                     .c = 8,
+                     .h = 6,
+                     .w = 5,
+                     .o = 4,
+                     .group = 2,
+                     .kh = 4,
+                     .kw = 6,
+                     .sh = 2,
+                     .sw = 3,
+                     .dh = 1,
+                     .dw = 1,
+                     .pads = {1, 2, 1, 1},
+                     .order = 1};
+    run(GRAPH_CONVT, g, ISA_F32, true, 6);
+    g.c = 300;
+    g.group = 1;
+    run(GRAPH_CONVT, g, ISA_F32, true, 7);
+}
