@@ -106,19 +106,41 @@ void schedule_order(struct tile_program *p, const struct schedule_options *optio
     if (p->nop) memcpy(p->ops, s.op, (size_t)p->nop * sizeof *s.op);
 }
 
+// Engines, of `engines`, that the stores of each kernel take: their share of the bytes that it
+// moves, at least one, and one is left to loads.
+static int *store_engines(const struct tile_program *p, int engines) {
+    double *moved = ARENA_ARRAY(p->arena, double, 2 * (size_t)p->nkernel + 2);
+    int *n = ARENA_ARRAY(p->arena, int, (size_t)p->nkernel + 1);
+    for (int i = 0; i < p->nop; i++) {
+        const struct tile_op *t = p->ops[i];
+        if (t->insn.h.opcode != ISA_OP_COPY) continue;
+        const struct isa_pat *pat = isa_pat_get(&t->insn, 0);
+        moved[2 * t->kernel + (t->phase == TILE_LOAD ? 0 : 1)] +=
+            (double)isa_pat_elems(pat) * isa_dtype_bits((int)pat->dtype);
+    }
+    for (int k = 0; k < p->nkernel; k++) {
+        double sum = moved[2 * k] + moved[2 * k + 1];
+        n[k] = sum > 0 ? (int)((double)engines * moved[2 * k + 1] / sum + 0.5) : 1;
+        if (n[k] > engines - 1) n[k] = engines - 1;
+        if (n[k] < 1) n[k] = 1;
+    }
+    return n;
+}
+
 void schedule_queues(struct tile_program *p) {
-    int engines = (int)p->hw->dma_engines;
-    int loaders = engines > 1 ? engines - 1 : 1;
-    int step = -1, count = 0;
+    int engines = (int)p->hw->dma_engines, step = -1, count = 0;
+    const int *stores = store_engines(p, engines);
     for (int i = 0; i < p->nop; i++) {
         struct tile_op *t = p->ops[i];
         if (isa_find((unsigned)t->insn.h.opcode)->cls != ISA_CLASS_DMA) continue;
+        int ns = stores[t->kernel], nl = engines > ns ? engines - ns : 1;
         if (t->phase != TILE_LOAD) {
-            t->insn.h.engine = ISA_ENGINE_DMA0 + engines - 1;
+            t->insn.h.engine =
+                ISA_ENGINE_DMA0 + engines - 1 - (t->step - p->kernels[t->kernel]->first_step) % ns;
             continue;
         }
         if (t->step != step) count = 0;
         step = t->step;
-        t->insn.h.engine = ISA_ENGINE_DMA0 + count++ % loaders;
+        t->insn.h.engine = ISA_ENGINE_DMA0 + count++ % nl;
     }
 }
