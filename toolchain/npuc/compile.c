@@ -34,14 +34,14 @@ static npu_status place(const struct npuc_options *o, const struct variant *v,
     bool overlap = o->pass.level >= 2;
     if (overlap && v->split) schedule_split(p);
     int n = p->nop;
-    struct tile_op **original = arena_copy(p->arena, p->ops, (size_t)n * sizeof *p->ops + 1);
+    struct tile_op **original = arena_copy(p->arena, p->ops, (size_t)n * sizeof *p->ops);
     struct schedule_options order = {.prefetch = overlap,
                                      .across_kernels = overlap && v->across_kernels};
     npu_status st = NULL;
     static const int ahead_percent[] = {85, 60, 40, 0};
     for (int i = 0; i < 4; i++) {
         npu_status_free(st);
-        p->ops = arena_copy(p->arena, original, (size_t)n * sizeof *original + 1);
+        p->ops = arena_copy(p->arena, original, (size_t)n * sizeof *original);
         p->nop = p->cap_op = n;
         order.ahead_percent = ahead_percent[i];
         order.across_kernels = overlap && v->across_kernels && ahead_percent[i];
