@@ -175,7 +175,9 @@ static npu_status resize_dim(struct onnx_node *n, const struct style *s, const s
           *added = ARENA_ARRAY(n->m->arena, float, (size_t)size + 1);
     bool any_added = false;
     for (int64_t i = 0; i < size; i++) {
-        double p = position(s, r, n->in[0], d, i);
+        double p = position(s, r, n->in[0], d, i), far = (double)in + 8;
+        if (!isfinite(p)) return npu_fail(BAD_INPUT, "the region of interest is not finite");
+        p = p < -far ? -far : p > 2 * far ? 2 * far : p; // as far outside as makes a difference
         if (s->has_roi && (p < 0 || p > (double)(in - 1))) {
             added[i] = (float)s->extrapolation;
             any_added = true;
