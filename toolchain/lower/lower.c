@@ -126,6 +126,24 @@ static npu_status copy_outputs(struct lower *L) {
     return NULL;
 }
 
+// One node. When two slots per buffer do not fit, one has to do.
+static npu_status lower_node(struct lower *L, const struct graph_node *n) {
+    const struct tile_program before = *L->p;
+    npu_status st = lower_fns[n->op](L, n);
+    if (L->slots == 1 || npu_status_code(st) != NPU_NO_FIT) return st;
+    npu_status_free(st);
+    struct tile_program *p = L->p;
+    p->nkernel = before.nkernel;
+    p->nbuf = before.nbuf;
+    p->nop = before.nop;
+    p->next_step = before.next_step;
+    int slots = L->slots;
+    L->slots = 1;
+    st = lower_fns[n->op](L, n);
+    L->slots = slots;
+    return st;
+}
+
 // peak: most bytes of values in the scratchpad at once.
 static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *peak) {
     NPU_TRY(lower_storage(L));
@@ -139,7 +157,7 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
         L->node = n;
         L->resident_bytes = live[i];
         int first = L->p->nkernel;
-        NPU_TRY_NOTE(lower_fns[n->op](L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
+        NPU_TRY_NOTE(lower_node(L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
         for (; first < L->p->nkernel; first++)
             L->p->kernels[first]->resident_bytes = live[i];
     }

@@ -16,6 +16,19 @@ struct hw machine(int which) {
     struct hw hw;
     hw_defaults(&hw);
     if (which == MACHINE_SERVER) return hw;
+    if (which >= MACHINES) {
+        uint32_t seed = (uint32_t)which;
+        hw.mxu_rows = rnd_in(&seed, 1, 20);
+        hw.mxu_cols = rnd_in(&seed, 1, 20);
+        hw.psum_banks = rnd_in(&seed, 1, 5);
+        hw.psum_rows = rnd_in(&seed, 8, 80);
+        hw.spm_bytes = rnd_in(&seed, 9, 100) * 1024;
+        hw.spm_banks = rnd_in(&seed, 1, 24);
+        hw.spm_bank_bytes = (int64_t)4 << rnd_in(&seed, 0, 5);
+        hw.vec_lanes = rnd_in(&seed, 1, 70);
+        hw.dma_engines = rnd_in(&seed, 1, 4);
+        return hw;
+    }
     hw.mxu_rows = hw.mxu_cols = which == MACHINE_WIDE ? 24 : 8;
     hw.vec_lanes = 16;
     hw.vec_sf_lanes = 8;
@@ -158,8 +171,10 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
         want[i] = value_bytes(a, g->outputs[i]);
     }
     struct tile_program *p = tile_program_new(a, hw);
-    char *how = arena_printf(a, "R %lld, SPM %lld, level %d", (long long)hw->mxu_rows,
-                             (long long)hw->spm_bytes, level);
+    char *how =
+        arena_printf(a, "array %lldx%lld, PSUM %lldx%lld, SPM %lld, level %d",
+                     (long long)hw->mxu_rows, (long long)hw->mxu_cols, (long long)hw->psum_banks,
+                     (long long)hw->psum_rows, (long long)hw->spm_bytes, level);
     npu_status st = lower_graph(g, hw, &(struct lower_options){.level = level}, p);
     cr_assert(!st, "%s (%s): %s", what, how, npu_status_message(st));
     st = tile_verify(p, "lower");
@@ -184,8 +199,9 @@ void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, 
 }
 
 void check_everywhere(struct graph *g, double tol, const char *what) {
-    for (int m = 0; m < MACHINES; m++) {
-        struct hw hw = machine(m);
+    static int drawn = MACHINES;
+    for (int m = 0; m <= MACHINES; m++) {
+        struct hw hw = machine(m < MACHINES ? m : ++drawn);
         for (int level = 1; level <= 2; level++)
             check_lowered(g, &hw, level, tol, what);
     }

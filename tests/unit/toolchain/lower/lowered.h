@@ -13,6 +13,7 @@
 
 enum { MACHINE_SERVER, MACHINE_TINY, MACHINE_MICRO, MACHINE_WIDE, MACHINES };
 
+// From MACHINES on: a machine drawn from the number.
 struct hw machine(int which);
 uint32_t rnd(uint32_t *seed);
 int64_t rnd_in(uint32_t *seed, int64_t lo, int64_t hi); // inclusive
@@ -37,7 +38,7 @@ void add_chain(struct graph *g, struct graph_node *n, enum isa_dtype t, int chan
 // Lowers g for hw, runs it, and compares with graph_eval: error <= tol * (1 + largest |reference|).
 // Frees nothing but itself.
 void check_lowered(struct graph *g, const struct hw *hw, int level, double tol, const char *what);
-// The same over all machines and levels 1 and 2.
+// The same over all machines, a drawn one, and levels 1 and 2.
 void check_everywhere(struct graph *g, double tol, const char *what);
 
 #endif
