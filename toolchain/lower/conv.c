@@ -83,6 +83,15 @@ struct window {
     int64_t h0, h1, w0, w1;
 }; // input rows and columns on chip
 
+// The input row of kernel row a and u = 0 is sh * *q + the result.
+static int64_t step_of(const struct lower_conv *c, const struct conv_phase *ph, int64_t a,
+                       int64_t *q) {
+    int64_t h = a * ph->dh - ph->pt, f = h % c->sh;
+    if (f < 0) f += c->sh;
+    *q = (h - f) / c->sh;
+    return f;
+}
+
 // One MM.CONV: taps [i0, i1) x [j0, j1), nc channels, of group gi of the tile. x and w point at the
 // first channel and tap.
 static void emit(struct run *r, const struct place *at, const struct conv_phase *ph,
@@ -101,6 +110,12 @@ static void emit(struct run *r, const struct place *at, const struct conv_phase 
     f->dh = ph->dh;
     f->dw = ph->dw;
     f->pad_top = in->h0 + ph->pt - uv[0] * c->sh - tap[0] * ph->dh;
+    if (conv_stepped(c, r->t)) {
+        int64_t q;
+        step_of(c, ph, tap[0], &q);
+        f->sh = 1;
+        f->pad_top = in->h0 - uv[0] - q;
+    }
     f->pad_left = in->w0 + ph->pl - uv[2] * c->sw - tap[2] * ph->dw;
     tile_operand(op, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 3,
                  (int64_t[]){nc, in->w1 - in->w0, in->h1 - in->h0},
@@ -126,6 +141,23 @@ static void product(struct run *r, const struct place *at, const struct conv_pha
     }
 }
 
+// Input rows of a chunk, in->h0 to in->h1; counted in strides when they are stepped.
+static struct lower_view rows_of(struct run *r, const struct place *at, const struct conv_phase *ph,
+                                 const int64_t uv[4], const int64_t tap[4], int64_t c0, int64_t nc,
+                                 struct window *in) {
+    const struct lower_conv *c = r->c;
+    if (!conv_stepped(c, r->t)) {
+        conv_needs(c, ph, 0, uv[0], uv[1], tap[0], tap[1], &in->h0, &in->h1);
+        return fetch_x(r, at, c0, nc, in->h0, in->h1, in->w0, in->w1);
+    }
+    int64_t q, f = step_of(c, ph, tap[0], &q), rows = lower_ceil(c->h - f, c->sh);
+    in->h0 = lower_max(0, lower_min(uv[0] + q, rows - 1));
+    in->h1 = lower_max(in->h0 + 1, lower_min(uv[1] + q, rows));
+    int64_t start[LOWER_DIMS] = {at->n, c0, in->h0, in->w0, f},
+            size[LOWER_DIMS] = {1, nc, in->h1 - in->h0, in->w1 - in->w0, 1};
+    return lower_stream_fetch(r->L, &r->s.x, start, size);
+}
+
 // k in chunks, each with its own loads.
 static void product_chunked(struct run *r, const struct place *at, const struct conv_phase *ph,
                             const int64_t uv[4], int slot) {
@@ -139,10 +171,8 @@ static void product_chunked(struct run *r, const struct place *at, const struct 
                         nc = lower_min(t->tc, c->cg - ch);
                 struct window in;
                 tile_step(r->L->p);
-                conv_needs(c, ph, 0, uv[0], uv[1], tap[0], tap[1], &in.h0, &in.h1);
                 conv_needs(c, ph, 1, uv[2], uv[3], tap[2], tap[3], &in.w0, &in.w1);
-                struct lower_view x =
-                    fetch_x(r, at, at->g * c->cg + ch, nc, in.h0, in.h1, in.w0, in.w1);
+                struct lower_view x = rows_of(r, at, ph, uv, tap, at->g * c->cg + ch, nc, &in);
                 int64_t k = (tap[1] - tap[0]) * (tap[3] - tap[2]) * nc;
                 struct lower_view w = fetch_w(r, at, ph->k_at + (i * ph->kw + j) * c->cg + ch, k);
                 emit(r, at, ph, &x, &w, &in, tap, nc, 0, uv, slot, first);

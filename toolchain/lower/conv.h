@@ -60,6 +60,9 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c,
 // clipped to the input, at least one.
 void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from,
                 int64_t to, int64_t a0, int64_t a1, int64_t *lo, int64_t *hi);
+// True when chunks of one kernel row load only the input rows that its stride meets: the stream of
+// x then has a fifth dimension, the row modulo the stride, and CONV_Y counts whole strides.
+bool conv_stepped(const struct lower_conv *c, const struct conv_tile *t);
 npu_status conv_choose(const struct lower *L, const struct lower_conv *c, struct conv_tile *out);
 npu_status lower_conv_run(struct lower *L, const struct lower_conv *c);
 

@@ -11,6 +11,7 @@
 
 // Weights that pass through few slots keep the DMA queues from running ahead into the next kernels.
 #define STREAMING 1.06
+#define CHUNKED 1.7
 
 struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
     struct lower_view v = {.buf = -1, .dtype = c->data_dtype};
@@ -48,15 +49,29 @@ static int64_t span(const struct lower_conv *c, int axis, int64_t t, int64_t tap
     return lower_min(taps ? longest : hi - lo + 1, n);
 }
 
+bool conv_stepped(const struct lower_conv *c, const struct conv_tile *t) {
+    return t->chunked && t->ti == 1 && c->sh > 1 && c->x.stride[CONV_Y] != 0;
+}
+
 void conv_streams_init(const struct lower *L, const struct lower_conv *c,
                        const struct lower_view *w, const struct conv_tile *t,
                        struct conv_streams *s) {
     memset(s, 0, sizeof *s);
-    int64_t full[CONV_RANK] = {c->batch, c->group * c->cg, c->h, c->w};
-    int64_t block[CONV_RANK] = {1, t->chunked ? (t->tg > 1 ? t->tg * c->cg : t->tc) : t->tg * c->cg,
-                                span(c, 0, t->tu, t->chunked ? t->ti : 0),
-                                span(c, 1, t->tv, t->chunked ? t->tj : 0)};
-    lower_stream_init(&s->x, "x", &c->x, CONV_RANK, full, block, L->slots, t->whole_x);
+    int64_t channels = !t->chunked || t->tg > 1 ? t->tg * c->cg : t->tc;
+    int64_t full[CONV_RANK + 1] = {c->batch, c->group * c->cg, c->h, c->w};
+    int64_t block[CONV_RANK + 1] = {1, channels, span(c, 0, t->tu, t->chunked ? t->ti : 0),
+                                    span(c, 1, t->tv, t->chunked ? t->tj : 0)};
+    struct lower_view x = c->x;
+    if (conv_stepped(c, t)) {
+        full[CONV_Y] = lower_ceil(c->h, c->sh);
+        full[CONV_RANK] = c->sh;
+        block[CONV_Y] = lower_min(t->tu, full[CONV_Y]);
+        block[CONV_RANK] = 1;
+        x.stride[CONV_RANK] = c->x.stride[CONV_Y];
+        x.stride[CONV_Y] = full[CONV_Y] > 1 ? c->x.stride[CONV_Y] * c->sh : 0;
+    }
+    lower_stream_init(&s->x, "x", &x, conv_stepped(c, t) ? CONV_RANK + 1 : CONV_RANK, full, block,
+                      L->slots, t->whole_x);
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     int64_t k_block = t->chunked ? t->ti * t->tj * t->tc : c->k_total;
     int64_t columns = c->merge * t->to;
@@ -160,7 +175,7 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
                               sum.first_bytes};
     t->cycles =
         lower_psum_cycles(L, steps, &step, tiles * c->nphase / c->merge, latency, t->psum_slots);
-    t->score = t->cycles * (s.w.slots > 1 ? STREAMING : 1);
+    t->score = t->cycles * (t->chunked ? CHUNKED : s.w.slots > 1 ? STREAMING : 1);
 }
 
 static void consider(const struct lower *L, const struct lower_conv *c, struct conv_tile t,
@@ -259,10 +274,20 @@ static void search(const struct lower *L, const struct lower_conv *c, bool chunk
             }
 }
 
+// The whole convolution as one product.
+static double ideal(const struct lower *L, const struct lower_conv *c) {
+    struct isa_mm_shape shape = {.m = c->batch * (c->u1 - c->u0) * (c->v1 - c->v0),
+                                 .n = c->merge * c->og,
+                                 .k = c->k_total,
+                                 .dtype_a = (int)c->x.dtype,
+                                 .dtype_b = (int)c->data_dtype};
+    return (double)c->group * (double)isa_time_mm(L->hw, &shape).issue_cycles;
+}
+
 npu_status conv_choose(const struct lower *L, const struct lower_conv *c, struct conv_tile *out) {
     struct conv_tile best = {0}, least = {0};
     search(L, c, false, &best, &least);
-    if (!best.tu) search(L, c, true, &best, &least);
+    if (!best.tu || best.score > 1.3 * ideal(L, c)) search(L, c, true, &best, &least);
     if (best.tu) {
         *out = best;
         return NULL;

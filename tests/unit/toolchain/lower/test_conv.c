@@ -280,3 +280,39 @@ Test(lower_conv, transposed_merged) {
     g.group = 1;
     run(GRAPH_CONVT, g, ISA_F32, true, 7);
 }
+
+// A kernel as large as its stride over many channels: chunks of one kernel row load only the rows
+// that they meet.
+Test(lower_conv, patches_in_little_memory) {
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 3,
+                      .h = 64,
+                      .w = 64,
+                      .o = 30,
+                      .group = 1,
+                      .kh = 16,
+                      .kw = 16,
+                      .sh = 16,
+                      .sw = 16,
+                      .dh = 1,
+                      .dw = 1,
+                      .order = 1},
+        ISA_F32, true, 5);
+    run(GRAPH_CONV,
+        (struct form){.n = 1,
+                      .c = 200,
+                      .h = 12,
+                      .w = 11,
+                      .o = 9,
+                      .group = 1,
+                      .kh = 5,
+                      .kw = 3,
+                      .sh = 3,
+                      .sw = 2,
+                      .dh = 2,
+                      .dw = 1,
+                      .pads = {2, 1, 3, 1},
+                      .order = 1},
+        ISA_F32, true, 6);
+}
