@@ -103,6 +103,10 @@ struct npu_image_tag {
     size_t nnodes;
     uint32_t group; // fused group
     uint64_t macs, vector_elems;
+    // Its matrix product: batch of [m, k] x [k, n], and their type; a convolution's m are
+    // positions, k its window. 0: it has none, or several.
+    uint32_t m, n, k, batch;
+    int dtype; // enum isa_dtype
     uint64_t weight_bytes, input_bytes, output_bytes;
 };
 

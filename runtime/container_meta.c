@@ -116,6 +116,11 @@ static void put_tag(struct arena *a, const struct npu_image_tag *from, Npu__Tag 
     to->weight_bytes = from->weight_bytes;
     to->input_bytes = from->input_bytes;
     to->output_bytes = from->output_bytes;
+    to->m = from->m;
+    to->n = from->n;
+    to->k = from->k;
+    to->batch = from->batch;
+    to->dtype = (uint32_t)from->dtype;
 }
 
 static void put_buffer(const struct npu_image_buffer *from, Npu__Buffer *to) {
@@ -284,6 +289,11 @@ static struct npu_image_tag *get_tags(struct arena *a, const Npu__Debug *debug) 
             .weight_bytes = t->weight_bytes,
             .input_bytes = t->input_bytes,
             .output_bytes = t->output_bytes,
+            .m = t->m,
+            .n = t->n,
+            .k = t->k,
+            .batch = t->batch,
+            .dtype = t->dtype <= 31 ? (int)t->dtype : 0,
         };
     }
     return tags;

@@ -91,7 +91,11 @@ struct trace_work *core_names_work(const struct core_names *n, struct arena *a, 
         w->macs += t->macs;
         w->elems += t->vector_elems;
         w->weight_bytes += t->weight_bytes;
-        w->dtype = ISA_F16;
+        w->m = t->m;
+        w->n = t->n;
+        w->k = t->k;
+        w->batch = t->batch;
+        w->dtype = t->dtype;
     }
     *count = (size_t)n->nlayer;
     return work;

@@ -24,7 +24,7 @@ static struct trace_work *work_of(struct npusim *s, const struct core_names *nam
     struct trace_work *work = core_names_work(names, s->a, count);
     if (*count == 0) return NULL;
     for (size_t i = 0; i < *count; i++)
-        work[i].dtype = product_dtype(image);
+        if (!work[i].dtype) work[i].dtype = product_dtype(image);
     for (size_t i = 0; i < s->in.n; i++)
         work[0].io_bytes += s->in.item[i].info.bytes;
     for (size_t i = 0; i < s->out.n; i++)

@@ -19,7 +19,7 @@
 //   .entry "NAME" at=LABEL|BYTES [tensors=N,...]
 //   .launch at=LABEL|BYTES [tag=N] [views=N]              of the entry before
 //   .tag N layer="" op="" kernel="" text="" group=N macs=N elems=N weights=N inputs=N outputs=N
-//        nodes="",...
+//        m=N n=N k=N batch=N type=CODE nodes="",...
 //   .span N "NAME"   .stat "NAME" VALUE
 //   .buffer "NAME" DTYPE[D,...] at=BYTES bytes=N [tag=N]
 //   .weights BYTES                      where in the constants the next bytes go

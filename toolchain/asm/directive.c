@@ -141,6 +141,7 @@ static bool id(struct asm_state *s, struct asm_line *line, uint32_t *out) {
 
 static void tag(struct asm_state *s, struct asm_line *line) {
     struct npu_image_tag t = {0};
+    uint32_t type = 0;
     struct asm_arg args[] = {
         {.key = "layer", .type = ASM_TEXT, .out = &t.layer},
         {.key = "op", .type = ASM_TEXT, .out = &t.op},
@@ -152,9 +153,15 @@ static void tag(struct asm_state *s, struct asm_line *line) {
         {.key = "weights", .type = ASM_U64, .out = &t.weight_bytes},
         {.key = "inputs", .type = ASM_U64, .out = &t.input_bytes},
         {.key = "outputs", .type = ASM_U64, .out = &t.output_bytes},
+        {.key = "m", .type = ASM_U32, .out = &t.m},
+        {.key = "n", .type = ASM_U32, .out = &t.n},
+        {.key = "k", .type = ASM_U32, .out = &t.k},
+        {.key = "batch", .type = ASM_U32, .out = &t.batch},
+        {.key = "type", .type = ASM_U32, .out = &type},
         {.key = "nodes", .type = ASM_TEXTS, .out = &t.nodes, .count = &t.nnodes}};
-    if (id(s, line, &t.tag) && asm_args(s, line, args, sizeof args / sizeof args[0]))
-        VEC_PUSH(s->arena, &s->tags, t);
+    bool good = id(s, line, &t.tag) && asm_args(s, line, args, sizeof args / sizeof args[0]);
+    t.dtype = type <= 31 ? (int)type : 0;
+    if (good) VEC_PUSH(s->arena, &s->tags, t);
 }
 
 static void span_row(struct asm_state *s, struct asm_line *line) {

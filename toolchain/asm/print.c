@@ -212,6 +212,11 @@ static void put_debug(struct str *out, const struct npu_program_image *m) {
         put_key(out, "weights", t->weight_bytes);
         put_key(out, "inputs", t->input_bytes);
         put_key(out, "outputs", t->output_bytes);
+        put_key(out, "m", t->m);
+        put_key(out, "n", t->n);
+        put_key(out, "k", t->k);
+        put_key(out, "batch", t->batch);
+        put_key(out, "type", (uint64_t)t->dtype);
         for (size_t k = 0; k < t->nnodes; k++) {
             str_puts(out, k ? "," : " nodes=");
             put_text(out, t->nodes[k]);

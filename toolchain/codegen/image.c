@@ -24,12 +24,11 @@ static void add_tensor(struct tile_program *p, const struct graph_value *v,
     for (int d = 0; d < v->rank; d++)
         out->dims[d] = v->dims[d];
     out->bytes = (uint64_t)graph_value_bytes(v);
-    for (int i = 0; i < p->nbuf; i++)
-        if (p->bufs[i]->value == v && p->bufs[i]->kind == kind) {
-            out->dram_offset = (uint64_t)p->bufs[i]->addr[0];
-            return;
-        }
-    NPU_ASSERT(!"a tensor of the model has a DRAM buffer");
+    const struct tile_buf *found = NULL;
+    for (int i = 0; i < p->nbuf && !found; i++)
+        if (p->bufs[i]->value == v && p->bufs[i]->kind == kind) found = p->bufs[i];
+    NPU_ASSERT(found); // lowering gives every input and output a buffer
+    out->dram_offset = (uint64_t)found->addr[0];
 }
 
 static void tensors(struct tile_program *p, const struct graph *g,
@@ -104,6 +103,11 @@ static void tags(struct tile_program *p, struct npu_program_image *image) {
                                       .group = (uint32_t)i,
                                       .macs = (uint64_t)k->macs,
                                       .vector_elems = (uint64_t)k->vector_elems,
+                                      .m = (uint32_t)k->m,
+                                      .n = (uint32_t)k->n,
+                                      .k = (uint32_t)k->k,
+                                      .batch = (uint32_t)k->batch,
+                                      .dtype = (int)k->dtype,
                                       .weight_bytes = (uint64_t)k->weight_bytes,
                                       .input_bytes = (uint64_t)k->input_bytes,
                                       .output_bytes = (uint64_t)k->output_bytes};

@@ -120,17 +120,16 @@ struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phas
     return t;
 }
 
-void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot,
-                  enum isa_dtype dtype, int64_t offset, int ndim, const int64_t *size,
-                  const int64_t *stride) {
-    NPU_ASSERT(k < t->npat && buf >= 0 && buf < p->nbuf && slot < p->bufs[buf]->slots &&
+void tile_operand(struct tile_op *t, int k, const struct tile_program *p, struct tile_place at,
+                  int ndim, const int64_t *size, const int64_t *stride) {
+    NPU_ASSERT(k < t->npat && at.buf >= 0 && at.buf < p->nbuf && at.slot < p->bufs[at.buf]->slots &&
                ndim <= ISA_DIMS);
     struct isa_pat *pat = isa_pat_at(&t->insn, k);
-    t->operand[k].buf = buf;
-    t->operand[k].slot = slot;
-    pat->space = p->bufs[buf]->space;
-    pat->dtype = dtype;
-    pat->base = offset;
+    t->operand[k].buf = at.buf;
+    t->operand[k].slot = at.slot;
+    pat->space = p->bufs[at.buf]->space;
+    pat->dtype = at.dtype;
+    pat->base = at.offset;
     for (int d = 0; d < ISA_DIMS; d++) {
         pat->size[d] = d < ndim ? size[d] : 1;
         pat->stride[d] = d < ndim && size[d] > 1 ? stride[d] : 0;

@@ -69,6 +69,8 @@ struct tile_kernel {
     const char *const *origins; // model node names
     int norigin;
     int64_t macs, vector_elems;
+    int64_t m, n, k, batch;                          // of its matrix product; 0: none, or several
+    enum isa_dtype dtype;                            // of the product's operands
     int64_t weight_bytes, input_bytes, output_bytes; // unavoidable DRAM traffic: each once
     int first_step, last_step;
     int64_t spm_bytes, psum_bytes; // all its buffers, all slots
@@ -111,11 +113,15 @@ int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind,
 // Appends an operation of the current kernel and step; the instruction is initialised (isa_init)
 // and its operands absent.
 struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phase phase);
-// Sets pattern number k. offset in bytes inside the slot; size and stride innermost first, ndim <=
-// 5, strides in elements.
-void tile_operand(struct tile_op *t, int k, const struct tile_program *p, int buf, int slot,
-                  enum isa_dtype dtype, int64_t offset, int ndim, const int64_t *size,
-                  const int64_t *stride);
+// Where an operand begins: offset in bytes inside the slot.
+struct tile_place {
+    int buf, slot;
+    enum isa_dtype dtype;
+    int64_t offset;
+};
+// Sets pattern number k. size and stride innermost first, ndim <= 5, strides in elements.
+void tile_operand(struct tile_op *t, int k, const struct tile_program *p, struct tile_place at,
+                  int ndim, const int64_t *size, const int64_t *stride);
 
 // Pattern k of an operation, its bytes inside the slot [lo, hi), and how the instruction uses it.
 bool tile_access(const struct tile_op *t, int k, int64_t *lo, int64_t *hi, enum isa_access *access);

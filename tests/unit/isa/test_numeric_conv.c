@@ -31,9 +31,9 @@ static double decode(const struct format *f, uint32_t code) {
     uint32_t m = mag & ((1u << f->mantissa) - 1u);
     int top = (1 << (f->bits - 1 - f->mantissa)) - 1;
     double v;
-    if (f->finite ? mag == 0x7fu : (e == top && m != 0)) return NAN;
+    if (f->finite ? mag == 0x7fu : (e == top && m != 0)) return (double)NAN;
     if (!f->finite && e == top)
-        v = INFINITY;
+        v = (double)INFINITY;
     else if (e == 0)
         v = ldexp(m, 1 - f->bias - f->mantissa);
     else
@@ -43,10 +43,10 @@ static double decode(const struct format *f, uint32_t code) {
 
 // The value that x rounds to, or NaN.
 static double rounded(const struct format *f, double x) {
-    if (isnan(x)) return NAN;
+    if (isnan(x)) return (double)NAN;
     double a = fabs(x), r;
     if (isinf(x)) {
-        r = INFINITY;
+        r = (double)INFINITY;
     } else {
         int e = a == 0.0 ? -2000 : ilogb(a);
         if (e < 1 - f->bias) e = 1 - f->bias;

@@ -9,7 +9,7 @@
 static void touch(struct tile_program *p, int buf) {
     struct tile_op *t = tile_emit(p, ISA_OP_VMAP, TILE_COMPUTE);
     int64_t size = 1, stride = 1;
-    tile_operand(t, 0, p, buf, 0, ISA_F32, 0, 1, &size, &stride);
+    tile_operand(t, 0, p, (struct tile_place){buf, 0, ISA_F32, 0}, 1, &size, &stride);
 }
 
 Test(plan, random_lives_do_not_overlap) {

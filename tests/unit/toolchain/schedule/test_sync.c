@@ -31,21 +31,25 @@ static struct tile_program *random_program(struct arena *a, const struct hw *hw,
         struct tile_op *t;
         if (kind == 0) {
             t = tile_emit(p, ISA_OP_COPY, TILE_LOAD);
-            tile_operand(t, 0, p, dram, 0, ISA_F32, far, 1, &size, &stride);
-            tile_operand(t, 1, p, (int)draw(BUFS), 0, ISA_F32, 0, 1, &size, &stride);
+            tile_operand(t, 0, p, (struct tile_place){dram, 0, ISA_F32, far}, 1, &size, &stride);
+            tile_operand(t, 1, p, (struct tile_place){(int)draw(BUFS), 0, ISA_F32, 0}, 1, &size,
+                         &stride);
             t->insn.h.engine = ISA_ENGINE_DMA0 + draw(2);
         } else if (kind == 1) {
             t = tile_emit(p, ISA_OP_COPY, TILE_STORE);
-            tile_operand(t, 0, p, (int)draw(BUFS), 0, ISA_F32, 0, 1, &size, &stride);
-            tile_operand(t, 1, p, dram, 0, ISA_F32, far, 1, &size, &stride);
+            tile_operand(t, 0, p, (struct tile_place){(int)draw(BUFS), 0, ISA_F32, 0}, 1, &size,
+                         &stride);
+            tile_operand(t, 1, p, (struct tile_place){dram, 0, ISA_F32, far}, 1, &size, &stride);
             t->insn.h.engine = ISA_ENGINE_DMA0 + 2 + draw(2);
         } else {
             // The MXU's queue stands in for a second vector engine: order and waits are all that
             // matters here.
             t = tile_emit(p, ISA_OP_VMAP, TILE_COMPUTE);
             size = size > 32 ? 32 : size;
-            tile_operand(t, 0, p, (int)draw(BUFS), 0, ISA_F32, offset % 128, 1, &size, &stride);
-            tile_operand(t, 1, p, (int)draw(BUFS), 0, ISA_F32, 0, 1, &size, &stride);
+            tile_operand(t, 0, p, (struct tile_place){(int)draw(BUFS), 0, ISA_F32, offset % 128}, 1,
+                         &size, &stride);
+            tile_operand(t, 1, p, (struct tile_place){(int)draw(BUFS), 0, ISA_F32, 0}, 1, &size,
+                         &stride);
             if (draw(2)) t->insn.h.engine = ISA_ENGINE_MXU;
         }
     }
@@ -140,8 +144,10 @@ Test(sync, one_queue_needs_a_fence_and_no_semaphore) {
     int64_t size = 64, stride = 1;
     for (int i = 0; i < 2; i++) {
         struct tile_op *t = tile_emit(p, ISA_OP_COPY, i ? TILE_STORE : TILE_LOAD);
-        tile_operand(t, 0, p, i ? spm : dram, 0, ISA_F32, 0, 1, &size, &stride);
-        tile_operand(t, 1, p, i ? dram : spm, 0, ISA_F32, 0, 1, &size, &stride);
+        tile_operand(t, 0, p, (struct tile_place){i ? spm : dram, 0, ISA_F32, 0}, 1, &size,
+                     &stride);
+        tile_operand(t, 1, p, (struct tile_place){i ? dram : spm, 0, ISA_F32, 0}, 1, &size,
+                     &stride);
     }
     cr_assert_null(schedule_sync(p));
     cr_expect_eq(p->nop, 2);
@@ -165,8 +171,8 @@ Test(sync, interleaved_blocks_do_not_depend) {
         int spm = tile_add_spm(p, "b", 2048, 1);
         p->bufs[spm]->addr[0] = i * 2048;
         struct tile_op *t = tile_emit(p, ISA_OP_COPY, TILE_STORE);
-        tile_operand(t, 0, p, spm, 0, ISA_F32, 0, 2, size, from);
-        tile_operand(t, 1, p, dram, 0, ISA_F32, i * 128, 2, size, to);
+        tile_operand(t, 0, p, (struct tile_place){spm, 0, ISA_F32, 0}, 2, size, from);
+        tile_operand(t, 1, p, (struct tile_place){dram, 0, ISA_F32, i * 128}, 2, size, to);
         t->insn.h.engine = ISA_ENGINE_DMA0 + i;
     }
     cr_assert_null(schedule_sync(p));

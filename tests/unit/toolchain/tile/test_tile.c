@@ -33,14 +33,14 @@ static struct fixture relu(void) {
     f.psum = tile_add_psum(f.p, "psum", 1024, 1);
     tile_step(f.p);
     f.load = tile_emit(f.p, ISA_OP_COPY, TILE_LOAD);
-    tile_operand(f.load, 0, f.p, f.in, 0, ISA_F32, 0, 1, n64, unit);
-    tile_operand(f.load, 1, f.p, f.x, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(f.load, 0, f.p, (struct tile_place){f.in, 0, ISA_F32, 0}, 1, n64, unit);
+    tile_operand(f.load, 1, f.p, (struct tile_place){f.x, 0, ISA_F32, 0}, 1, n64, unit);
     f.map = tile_emit(f.p, ISA_OP_VMAP, TILE_COMPUTE);
-    tile_operand(f.map, 0, f.p, f.y, 0, ISA_F32, 0, 1, n64, unit);
-    tile_operand(f.map, 1, f.p, f.x, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(f.map, 0, f.p, (struct tile_place){f.y, 0, ISA_F32, 0}, 1, n64, unit);
+    tile_operand(f.map, 1, f.p, (struct tile_place){f.x, 0, ISA_F32, 0}, 1, n64, unit);
     f.store = tile_emit(f.p, ISA_OP_COPY, TILE_STORE);
-    tile_operand(f.store, 0, f.p, f.y, 0, ISA_F32, 0, 1, n64, unit);
-    tile_operand(f.store, 1, f.p, f.out, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(f.store, 0, f.p, (struct tile_place){f.y, 0, ISA_F32, 0}, 1, n64, unit);
+    tile_operand(f.store, 1, f.p, (struct tile_place){f.out, 0, ISA_F32, 0}, 1, n64, unit);
     return f;
 }
 
@@ -107,13 +107,13 @@ Test(tile, sizes_that_differ) {
 
 Test(tile, vector_engine_in_dram) {
     struct fixture f = relu();
-    tile_operand(f.map, 1, f.p, f.in, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(f.map, 1, f.p, (struct tile_place){f.in, 0, ISA_F32, 0}, 1, n64, unit);
     refused(&f, "which only DMA reaches");
 }
 
 Test(tile, written_input) {
     struct fixture f = relu();
-    tile_operand(f.store, 1, f.p, f.in, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(f.store, 1, f.p, (struct tile_place){f.in, 0, ISA_F32, 0}, 1, n64, unit);
     refused(&f, "read only");
 }
 
@@ -135,9 +135,12 @@ Test(tile, product_off_a_psum_row) {
     struct fixture f = relu();
     struct tile_op *mm = tile_emit(f.p, ISA_OP_MM, TILE_COMPUTE);
     mm->insn.u.MM.init = 1;
-    tile_operand(mm, 0, f.p, f.x, 0, ISA_F32, 0, 2, (int64_t[]){4, 4}, (int64_t[]){1, 4});
-    tile_operand(mm, 1, f.p, f.y, 0, ISA_F32, 0, 2, (int64_t[]){4, 4}, (int64_t[]){1, 4});
-    tile_operand(mm, 2, f.p, f.psum, 0, ISA_F32, 0, 2, (int64_t[]){4, 4}, (int64_t[]){1, 8});
+    tile_operand(mm, 0, f.p, (struct tile_place){f.x, 0, ISA_F32, 0}, 2, (int64_t[]){4, 4},
+                 (int64_t[]){1, 4});
+    tile_operand(mm, 1, f.p, (struct tile_place){f.y, 0, ISA_F32, 0}, 2, (int64_t[]){4, 4},
+                 (int64_t[]){1, 4});
+    tile_operand(mm, 2, f.p, (struct tile_place){f.psum, 0, ISA_F32, 0}, 2, (int64_t[]){4, 4},
+                 (int64_t[]){1, 8});
     npu_status st = tile_verify(f.p, "test");
     cr_assert(!st, "%s", npu_status_message(st));
     isa_pat_at(&mm->insn, 2)->stride[1] = 4;
@@ -148,19 +151,19 @@ Test(tile, buffer_of_another_kernel) {
     struct fixture f = relu();
     tile_kernel_begin(f.p, "relu", "max", "map", NULL, 0);
     struct tile_op *t = tile_emit(f.p, ISA_OP_COPY, TILE_STORE);
-    tile_operand(t, 0, f.p, f.y, 0, ISA_F32, 0, 1, n64, unit);
-    tile_operand(t, 1, f.p, f.out, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(t, 0, f.p, (struct tile_place){f.y, 0, ISA_F32, 0}, 1, n64, unit);
+    tile_operand(t, 1, f.p, (struct tile_place){f.out, 0, ISA_F32, 0}, 1, n64, unit);
     refused(&f, "of another kernel");
 }
 
 Test(tile, residents_belong_to_no_kernel) {
     struct fixture f = relu();
     int r = tile_add_resident(f.p, "value", 256, NULL);
-    tile_operand(f.store, 1, f.p, r, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(f.store, 1, f.p, (struct tile_place){r, 0, ISA_F32, 0}, 1, n64, unit);
     tile_kernel_begin(f.p, "next", "copy", "copy", NULL, 0);
     struct tile_op *t = tile_emit(f.p, ISA_OP_COPY, TILE_STORE);
-    tile_operand(t, 0, f.p, r, 0, ISA_F32, 0, 1, n64, unit);
-    tile_operand(t, 1, f.p, f.out, 0, ISA_F32, 0, 1, n64, unit);
+    tile_operand(t, 0, f.p, (struct tile_place){r, 0, ISA_F32, 0}, 1, n64, unit);
+    tile_operand(t, 1, f.p, (struct tile_place){f.out, 0, ISA_F32, 0}, 1, n64, unit);
     npu_status st = tile_verify(f.p, "test");
     cr_assert(!st, "%s", npu_status_message(st));
     tile_live_ranges(f.p);
