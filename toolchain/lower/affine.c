@@ -60,8 +60,8 @@ static void streams_init(const struct lower *L, const struct lower_affine *a, co
     for (int k = -1; k < 3; k++) {
         const struct lower_view *v = k < 0 ? &a->out : &a->in[k];
         if (k >= 0 && !a->has[k]) continue;
-        lower_stream_init(&s[k + 1], names[k + 1], v, a->rank, a->size, tile, L->slots,
-                          k >= 0 && operand_whole(L, v, a->rank, a->size));
+        lower_stream_init(&s[k + 1], names[k + 1], v, (struct lower_grid){a->rank, a->size, tile},
+                          L->slots, k >= 0 && operand_whole(L, v, a->rank, a->size));
         if (k >= 0) lower_stream_spread(L, &s[k + 1], a->rank - 1);
     }
 }

@@ -213,23 +213,30 @@ void lower_fill(struct lower *L, enum tile_phase phase, int rank, const int64_t 
     lower_block_emit(L, &b);
 }
 
-static void map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain,
-                const struct lower_view *const in[3], const struct lower_view *out, double *price) {
-    struct isa_insn proto;
-    isa_init(&proto, ISA_OP_VMAP);
-    if (chain) proto.u.VMAP.chain = *chain;
-    struct lower_block b = {
-        .proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .nuse = 1, .price = price};
+// The instruction over out and the inputs that are there.
+static struct lower_block elementwise(const struct isa_insn *proto, int rank, const int64_t *size,
+                                      const struct lower_view *const in[3],
+                                      const struct lower_view *out) {
+    struct lower_block b = {.proto = proto, .phase = TILE_COMPUTE, .rank = rank, .nuse = 1};
     memcpy(b.size, size, (size_t)rank * sizeof *size);
     b.use[0] = (struct lower_use){.view = out, .pat = 0};
     for (int k = 0; k < 3; k++)
         if (in[k]) b.use[b.nuse++] = (struct lower_use){.view = in[k], .pat = 1 + k};
-    lower_block_emit(L, &b);
+    return b;
+}
+
+static struct isa_insn map_proto(const struct isa_chain *chain) {
+    struct isa_insn proto;
+    isa_init(&proto, ISA_OP_VMAP);
+    if (chain) proto.u.VMAP.chain = *chain;
+    return proto;
 }
 
 void lower_map(struct lower *L, int rank, const int64_t *size, const struct isa_chain *chain,
                const struct lower_view *const in[3], const struct lower_view *out) {
-    map(L, rank, size, chain, in, out, NULL);
+    struct isa_insn proto = map_proto(chain);
+    struct lower_block b = elementwise(&proto, rank, size, in, out);
+    lower_block_emit(L, &b);
 }
 
 double lower_map_cycles(const struct lower *L, int rank, const int64_t *size,
@@ -237,42 +244,34 @@ double lower_map_cycles(const struct lower *L, int rank, const int64_t *size,
                         const struct lower_view *out) {
     double cycles = 0;
     struct lower dry = *L; // nothing is emitted
-    map(&dry, rank, size, chain, in, out, &cycles);
+    struct isa_insn proto = map_proto(chain);
+    struct lower_block b = elementwise(&proto, rank, size, in, out);
+    b.price = &cycles;
+    lower_block_emit(&dry, &b);
     return cycles + (double)L->hw->vec_start;
 }
 
-void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate,
-                        const struct isa_chain *chain, int rank, const int64_t *size, int inner,
+void lower_reduce_block(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
                         const struct lower_view *const in[3], const struct lower_view *out) {
     struct isa_insn proto;
     isa_init(&proto, ISA_OP_VRED);
-    proto.u.VRED.red = red;
-    proto.u.VRED.red_acc = accumulate;
-    if (chain) proto.u.VRED.chain = *chain;
-    struct lower_block b = {
-        .proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .inner = inner, .nuse = 1};
-    memcpy(b.size, size, (size_t)rank * sizeof *size);
-    b.use[0] = (struct lower_use){.view = out, .pat = 0, .outer = true};
-    for (int k = 0; k < 3; k++)
-        if (in[k]) b.use[b.nuse++] = (struct lower_use){.view = in[k], .pat = 1 + k};
+    proto.u.VRED.red = red->red;
+    proto.u.VRED.red_acc = red->accumulate;
+    if (red->chain) proto.u.VRED.chain = *red->chain;
+    struct lower_block b = elementwise(&proto, rank, size, in, out);
+    b.inner = red->inner;
+    b.use[0].outer = true;
     lower_block_emit(L, &b);
 }
 
-void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate,
-                      const struct isa_chain *chain, int rank, const int64_t *size, int inner,
+void lower_map_reduce(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
                       const struct lower_view *const in[3], const struct lower_view *out,
                       const struct lower_view *red_out) {
-    struct isa_insn proto;
-    isa_init(&proto, ISA_OP_VMAP);
-    proto.u.VMAP.red = red;
-    proto.u.VMAP.red_acc = accumulate;
-    if (chain) proto.u.VMAP.chain = *chain;
-    struct lower_block b = {
-        .proto = &proto, .phase = TILE_COMPUTE, .rank = rank, .inner = inner, .nuse = 2};
-    memcpy(b.size, size, (size_t)rank * sizeof *size);
-    b.use[0] = (struct lower_use){.view = out, .pat = 0};
-    b.use[1] = (struct lower_use){.view = red_out, .pat = 4, .outer = true};
-    for (int k = 0; k < 3; k++)
-        if (in[k]) b.use[b.nuse++] = (struct lower_use){.view = in[k], .pat = 1 + k};
+    struct isa_insn proto = map_proto(red->chain);
+    proto.u.VMAP.red = red->red;
+    proto.u.VMAP.red_acc = red->accumulate;
+    struct lower_block b = elementwise(&proto, rank, size, in, out);
+    b.inner = red->inner;
+    b.use[b.nuse++] = (struct lower_use){.view = red_out, .pat = 4, .outer = true};
     lower_block_emit(L, &b);
 }

@@ -13,7 +13,6 @@
 // with the kernel's taps of that phase reversed; the results of all phases meet in the result's
 // tile.
 #include "toolchain/lower/conv.h"
-#include "toolchain/lower/matmul.h"
 
 #include <string.h>
 
@@ -54,34 +53,42 @@ struct run {
     int64_t cols; // columns of one group in PSUM, a multiple of the array's
 };
 
-struct place { // where the loop stands
-    int64_t n, g, ng, o, no, u0, u1, v0, v1;
+// Where the loop stands: image, groups, output channels, rows and columns.
+struct place {
+    int64_t n, g, ng, o, no;
+    struct lower_range u, v;
 };
 
-// Rows u of [from, to) whose output row exists in this phase.
-static void valid(int64_t from, int64_t to, int64_t os, int64_t r, int64_t crop, int64_t size,
-                  int64_t *lo, int64_t *hi) {
-    int64_t first = lower_ceil(lower_max(crop - r, 0), os),
-            end = lower_ceil(lower_max(crop + size - r, 0), os);
-    *lo = lower_max(from, first);
-    *hi = lower_min(to, end);
+// Products to make: of one phase, or all of it that are merged.
+struct job {
+    const struct conv_phase *ph;
+    struct lower_range u, v; // rows and columns of the results
+    struct lower_range i, j; // taps
+    struct lower_range h, w; // input rows and columns on chip
+    int64_t c0, nc;          // channels
+    struct lower_view x, weights;
+    int slot;
+};
+
+// Rows u of `all` whose output row exists in the phase of remainder r.
+static struct lower_range valid(struct lower_range all, int64_t os, int64_t r, int64_t crop,
+                                int64_t size) {
+    return (struct lower_range){lower_max(all.lo, lower_ceil(lower_max(crop - r, 0), os)),
+                                lower_min(all.hi, lower_ceil(lower_max(crop + size - r, 0), os))};
 }
 
-static struct lower_view fetch_x(struct run *r, const struct place *at, int64_t c0, int64_t nc,
-                                 int64_t h0, int64_t h1, int64_t w0, int64_t w1) {
-    int64_t start[LOWER_DIMS] = {at->n, c0, h0, w0}, size[LOWER_DIMS] = {1, nc, h1 - h0, w1 - w0};
-    return lower_stream_fetch(r->L, &r->s.x, start, size);
+static void fetch_x(struct run *r, const struct place *at, struct job *b) {
+    int64_t start[LOWER_DIMS] = {at->n, b->c0, b->h.lo, b->w.lo},
+            size[LOWER_DIMS] = {1, b->nc, b->h.hi - b->h.lo, b->w.hi - b->w.lo};
+    b->x = lower_stream_fetch(r->L, &r->s.x, start, size);
 }
 
-static struct lower_view fetch_w(struct run *r, const struct place *at, int64_t k0, int64_t k) {
+static void fetch_weights(struct run *r, const struct place *at, struct job *b, int64_t k0,
+                          int64_t k) {
     int64_t start[LOWER_DIMS] = {at->g, at->o / r->t->to, k0, 0},
             size[LOWER_DIMS] = {at->ng, 1, k, r->c->merge * r->t->to};
-    return lower_stream_fetch(r->L, &r->s.w, start, size);
+    b->weights = lower_stream_fetch(r->L, &r->s.w, start, size);
 }
-
-struct window {
-    int64_t h0, h1, w0, w1;
-}; // input rows and columns on chip
 
 // The input row of kernel row a and u = 0 is sh * *q + the result.
 static int64_t step_of(const struct lower_conv *c, const struct conv_phase *ph, int64_t a,
@@ -92,191 +99,198 @@ static int64_t step_of(const struct lower_conv *c, const struct conv_phase *ph, 
     return f;
 }
 
-// One MM.CONV: taps [i0, i1) x [j0, j1), nc channels, of group gi of the tile. x and w point at the
-// first channel and tap.
-static void emit(struct run *r, const struct place *at, const struct conv_phase *ph,
-                 const struct lower_view *x, const struct lower_view *w, const struct window *in,
-                 const int64_t tap[4], int64_t nc, int64_t gi, const int64_t uv[4], int slot,
+// One MM.CONV for group gi of the tile; x and weights point at its first channel and tap.
+static void emit(struct run *r, const struct place *at, const struct job *b, int64_t gi,
                  bool init) {
-    struct lower *L = r->L;
+    struct tile_program *p = r->L->p;
     const struct lower_conv *c = r->c;
-    struct tile_op *op = tile_emit(L->p, ISA_OP_MMCONV, TILE_COMPUTE);
+    const struct lower_view *x = &b->x, *w = &b->weights;
+    struct tile_op *op = tile_emit(p, ISA_OP_MMCONV, TILE_COMPUTE);
     struct isa_MMCONV *f = &op->insn.u.MMCONV;
     f->init = init;
-    f->kh = tap[1] - tap[0];
-    f->kw = tap[3] - tap[2];
+    f->kh = b->i.hi - b->i.lo;
+    f->kw = b->j.hi - b->j.lo;
     f->sh = c->sh;
     f->sw = c->sw;
-    f->dh = ph->dh;
-    f->dw = ph->dw;
-    f->pad_top = in->h0 + ph->pt - uv[0] * c->sh - tap[0] * ph->dh;
+    f->dh = b->ph->dh;
+    f->dw = b->ph->dw;
+    f->pad_top = b->h.lo + b->ph->pt - b->u.lo * c->sh - b->i.lo * b->ph->dh;
     if (conv_stepped(c, r->t)) {
         int64_t q;
-        step_of(c, ph, tap[0], &q);
+        step_of(c, b->ph, b->i.lo, &q);
         f->sh = 1;
-        f->pad_top = in->h0 - uv[0] - q;
+        f->pad_top = b->h.lo - b->u.lo - q;
     }
-    f->pad_left = in->w0 + ph->pl - uv[2] * c->sw - tap[2] * ph->dw;
-    tile_operand(op, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 3,
-                 (int64_t[]){nc, in->w1 - in->w0, in->h1 - in->h0},
+    f->pad_left = b->w.lo + b->ph->pl - b->v.lo * c->sw - b->j.lo * b->ph->dw;
+    int64_t columns = c->merge * at->no, row = r->t->tg * r->cols;
+    tile_operand(op, 0, p, (struct tile_place){x->buf, x->slot, x->dtype, x->offset}, 3,
+                 (int64_t[]){b->nc, b->w.hi - b->w.lo, b->h.hi - b->h.lo},
                  (int64_t[]){x->stride[CONV_C], x->stride[CONV_X], x->stride[CONV_Y]});
-    tile_operand(op, 1, L->p, w->buf, w->slot, w->dtype, w->offset, 2,
-                 (int64_t[]){c->merge * at->no, f->kh * f->kw * nc},
-                 (int64_t[]){1, c->merge * r->t->to});
-    int64_t row = r->t->tg * r->cols;
-    tile_operand(op, 2, L->p, r->psum, slot, r->acc, gi * r->cols * 4, 3,
-                 (int64_t[]){c->merge * at->no, uv[3] - uv[2], uv[1] - uv[0]},
+    tile_operand(op, 1, p, (struct tile_place){w->buf, w->slot, w->dtype, w->offset}, 2,
+                 (int64_t[]){columns, f->kh * f->kw * b->nc}, (int64_t[]){1, c->merge * r->t->to});
+    tile_operand(op, 2, p, (struct tile_place){r->psum, b->slot, r->acc, gi * r->cols * 4}, 3,
+                 (int64_t[]){columns, b->v.hi - b->v.lo, b->u.hi - b->u.lo},
                  (int64_t[]){1, row, row * r->t->tv});
 }
 
 // All of k at once: one instruction per group.
-static void product(struct run *r, const struct place *at, const struct conv_phase *ph,
-                    const struct lower_view *x, const struct lower_view *w, const struct window *in,
-                    const int64_t uv[4], int slot) {
-    const struct lower_conv *c = r->c;
+static void product(struct run *r, const struct place *at, const struct job *all) {
+    struct job b = *all;
+    b.i = (struct lower_range){0, b.ph->kh};
+    b.j = (struct lower_range){0, b.ph->kw};
+    b.nc = r->c->cg;
     for (int64_t gi = 0; gi < at->ng; gi++) {
-        struct lower_view xg = lower_at(x, CONV_RANK, (int64_t[]){0, gi * c->cg, 0, 0});
-        struct lower_view wg = lower_at(w, 4, (int64_t[]){gi, 0, ph->k_at, 0});
-        emit(r, at, ph, &xg, &wg, in, (int64_t[]){0, ph->kh, 0, ph->kw}, c->cg, gi, uv, slot, true);
+        b.x = lower_at(&all->x, CONV_RANK, (int64_t[]){0, gi * r->c->cg, 0, 0});
+        b.weights = lower_at(&all->weights, 4, (int64_t[]){gi, 0, b.ph->k_at, 0});
+        emit(r, at, &b, gi, true);
     }
 }
 
-// Input rows of a chunk, in->h0 to in->h1; counted in strides when they are stepped.
-static struct lower_view rows_of(struct run *r, const struct place *at, const struct conv_phase *ph,
-                                 const int64_t uv[4], const int64_t tap[4], int64_t c0, int64_t nc,
-                                 struct window *in) {
+// Input rows of a chunk; counted in strides when they are stepped.
+static void fetch_chunk(struct run *r, const struct place *at, struct job *b) {
     const struct lower_conv *c = r->c;
+    b->w = conv_needs(c, b->ph, 1, b->v, b->j);
     if (!conv_stepped(c, r->t)) {
-        conv_needs(c, ph, 0, uv[0], uv[1], tap[0], tap[1], &in->h0, &in->h1);
-        return fetch_x(r, at, c0, nc, in->h0, in->h1, in->w0, in->w1);
+        b->h = conv_needs(c, b->ph, 0, b->u, b->i);
+        fetch_x(r, at, b);
+        return;
     }
-    int64_t q, f = step_of(c, ph, tap[0], &q), rows = lower_ceil(c->h - f, c->sh);
-    in->h0 = lower_max(0, lower_min(uv[0] + q, rows - 1));
-    in->h1 = lower_max(in->h0 + 1, lower_min(uv[1] + q, rows));
-    int64_t start[LOWER_DIMS] = {at->n, c0, in->h0, in->w0, f},
-            size[LOWER_DIMS] = {1, nc, in->h1 - in->h0, in->w1 - in->w0, 1};
-    return lower_stream_fetch(r->L, &r->s.x, start, size);
+    int64_t q, f = step_of(c, b->ph, b->i.lo, &q), rows = lower_ceil(c->h - f, c->sh);
+    b->h.lo = lower_max(0, lower_min(b->u.lo + q, rows - 1));
+    b->h.hi = lower_max(b->h.lo + 1, lower_min(b->u.hi + q, rows));
+    int64_t start[LOWER_DIMS] = {at->n, b->c0, b->h.lo, b->w.lo, f},
+            size[LOWER_DIMS] = {1, b->nc, b->h.hi - b->h.lo, b->w.hi - b->w.lo, 1};
+    b->x = lower_stream_fetch(r->L, &r->s.x, start, size);
 }
 
 // k in chunks, each with its own loads.
-static void product_chunked(struct run *r, const struct place *at, const struct conv_phase *ph,
-                            const int64_t uv[4], int slot) {
+static void product_chunked(struct run *r, const struct place *at, const struct job *all) {
     const struct lower_conv *c = r->c;
     const struct conv_tile *t = r->t;
+    const struct conv_phase *ph = all->ph;
+    struct job b = *all;
     bool first = true;
-    for (int64_t i = 0; i < ph->kh; i += t->ti)
-        for (int64_t j = 0; j < ph->kw; j += t->tj)
-            for (int64_t ch = 0; ch < c->cg; ch += t->tc) {
-                int64_t tap[4] = {i, lower_min(i + t->ti, ph->kh), j, lower_min(j + t->tj, ph->kw)},
-                        nc = lower_min(t->tc, c->cg - ch);
-                struct window in;
-                tile_step(r->L->p);
-                conv_needs(c, ph, 1, uv[2], uv[3], tap[2], tap[3], &in.w0, &in.w1);
-                struct lower_view x = rows_of(r, at, ph, uv, tap, at->g * c->cg + ch, nc, &in);
-                int64_t k = (tap[1] - tap[0]) * (tap[3] - tap[2]) * nc;
-                struct lower_view w = fetch_w(r, at, ph->k_at + (i * ph->kw + j) * c->cg + ch, k);
-                emit(r, at, ph, &x, &w, &in, tap, nc, 0, uv, slot, first);
-                first = false;
-            }
+    int64_t size[3] = {ph->kh, ph->kw, c->cg}, step[3] = {t->ti, t->tj, t->tc}, k[3] = {0};
+    do {
+        b.i = (struct lower_range){k[0], lower_min(k[0] + t->ti, ph->kh)};
+        b.j = (struct lower_range){k[1], lower_min(k[1] + t->tj, ph->kw)};
+        b.c0 = at->g * c->cg + k[2];
+        b.nc = lower_min(t->tc, c->cg - k[2]);
+        tile_step(r->L->p);
+        fetch_chunk(r, at, &b);
+        fetch_weights(r, at, &b, ph->k_at + (k[0] * ph->kw + k[1]) * c->cg + k[2],
+                      (b.i.hi - b.i.lo) * (b.j.hi - b.j.lo) * b.nc);
+        emit(r, at, &b, 0, first);
+        first = false;
+    } while (lower_next(3, size, step, k));
 }
 
-// The products of a tile into the next PSUM buffer: a view over (row, column, group, channel).
-static struct lower_view products(struct run *r, const struct place *at,
-                                  const struct conv_phase *ph, const struct lower_view *x,
-                                  const struct lower_view *w, const struct window *in,
-                                  const int64_t uv[4]) {
+// The products of a job into the next PSUM buffer: a view over (row, column, group, channel).
+static struct lower_view products(struct run *r, const struct place *at, struct job *b) {
     int64_t row = r->t->tg * r->cols;
-    int slot = r->pnext;
+    b->slot = r->pnext;
     r->pnext = (r->pnext + 1) % r->t->psum_slots;
     if (r->t->chunked)
-        product_chunked(r, at, ph, uv, slot);
+        product_chunked(r, at, b);
     else
-        product(r, at, ph, x, w, in, uv, slot);
+        product(r, at, b);
     return (struct lower_view){.buf = r->psum,
-                               .slot = slot,
+                               .slot = b->slot,
                                .dtype = r->acc,
                                .stride = {row * r->t->tv, row, r->cols, 1}};
 }
 
+// A tile of the result: its place in the output, its view and those of the chain's operands.
+struct result {
+    int64_t start[LOWER_DIMS], size[LOWER_DIMS];
+    bool has[3];
+    struct lower_view tile, extra[3];
+};
+
 // The chain over one phase's results, from PSUM into the result's tile.
-static void finish(struct run *r, const struct place *at, const struct conv_phase *ph,
-                   const int64_t uv[4], const struct lower_view *psum,
-                   const struct lower_view *tile, const struct lower_view *const extra[3],
-                   int64_t y0, int64_t x0) {
+static void finish(struct run *r, const struct place *at, const struct job *b,
+                   const struct lower_view *psum, const struct result *to) {
     const struct lower_conv *c = r->c;
-    int64_t size[4] = {uv[1] - uv[0], uv[3] - uv[2], at->ng, at->no};
-    struct lower_view v[4];
-    const struct lower_view *all[4] = {tile, NULL, extra[1], extra[2]};
-    int64_t first[CONV_RANK] = {0, 0, c->os_h * uv[0] + ph->ry - c->crop_h - y0,
-                                c->os_w * uv[2] + ph->rx - c->crop_w - x0};
-    for (int i = 0; i < 4; i++) {
-        if (!all[i]) continue;
-        v[i] = lower_at(all[i], CONV_RANK, first);
-        const int64_t *s = all[i]->stride;
-        int64_t to[4] = {s[CONV_Y] * c->os_h, s[CONV_X] * c->os_w, s[CONV_C] * c->og, s[CONV_C]};
-        memcpy(v[i].stride, to, sizeof to);
+    int64_t size[4] = {b->u.hi - b->u.lo, b->v.hi - b->v.lo, at->ng, at->no};
+    int64_t first[CONV_RANK] = {0, 0, c->os_h * b->u.lo + b->ph->ry - c->crop_h - to->start[CONV_Y],
+                                c->os_w * b->v.lo + b->ph->rx - c->crop_w - to->start[CONV_X]};
+    struct lower_view v[3];
+    const struct lower_view *in[3] = {psum, NULL, NULL};
+    for (int i = 0; i < 3; i++) {
+        if (i > 0 && !to->has[i]) continue;
+        const struct lower_view *whole = i ? &to->extra[i] : &to->tile;
+        const int64_t *s = whole->stride;
+        v[i] = lower_at(whole, CONV_RANK, first);
+        int64_t strides[4] = {s[CONV_Y] * c->os_h, s[CONV_X] * c->os_w, s[CONV_C] * c->og,
+                              s[CONV_C]};
+        memcpy(v[i].stride, strides, sizeof strides);
+        if (i) in[i] = &v[i];
     }
-    const struct lower_view *in[3] = {psum, extra[1] ? &v[2] : NULL, extra[2] ? &v[3] : NULL};
     lower_map(r->L, 4, size, &c->e.chain, in, &v[0]);
 }
 
-static void tile(struct run *r, const struct place *at) {
-    struct lower *L = r->L;
+// Input rows and columns that all phases of a tile need, and all weights.
+static void fetch_all(struct run *r, const struct place *at, struct job *b) {
     const struct lower_conv *c = r->c;
-    int64_t y0 = lower_max(0, c->os_h * at->u0 - c->crop_h),
-            y1 = lower_min(c->p, c->os_h * at->u1 - c->crop_h);
-    int64_t x0 = lower_max(0, c->os_w * at->v0 - c->crop_w),
-            x1 = lower_min(c->q, c->os_w * at->v1 - c->crop_w);
-    if (y1 <= y0 || x1 <= x0) return;
-    int64_t ostart[LOWER_DIMS] = {at->n, at->g * c->og + at->o, y0, x0},
-            osize[LOWER_DIMS] = {1, at->ng * at->no, y1 - y0, x1 - x0};
-    struct window in = {c->h, 0, c->w, 0};
-    struct lower_view x, w, v[3], out = lower_sink_tile(&r->s.out, ostart);
-    const struct lower_view *extra[3] = {NULL, NULL, NULL};
-    tile_step(L->p);
-    if (!r->t->chunked) {
-        for (int i = 0; i < c->nphase; i++) {
-            struct window one;
-            conv_needs(c, &c->phase[i], 0, at->u0, at->u1, 0, c->phase[i].kh, &one.h0, &one.h1);
-            conv_needs(c, &c->phase[i], 1, at->v0, at->v1, 0, c->phase[i].kw, &one.w0, &one.w1);
-            in = (struct window){lower_min(in.h0, one.h0), lower_max(in.h1, one.h1),
-                                 lower_min(in.w0, one.w0), lower_max(in.w1, one.w1)};
-        }
-        x = fetch_x(r, at, at->g * c->cg, at->ng * c->cg, in.h0, in.h1, in.w0, in.w1);
-        w = fetch_w(r, at, 0, c->k_total);
-    }
-    for (int i = 1; i < 3; i++) {
-        if (!c->e.has[i]) continue;
-        v[i] = lower_stream_fetch(L, &r->s.extra[i], ostart, osize);
-        extra[i] = &v[i];
-    }
-    int64_t all[4] = {at->u0, at->u1, at->v0, at->v1};
-    struct lower_view psum;
-    if (c->merge > 1) psum = products(r, at, &c->phase[0], &x, &w, &in, all);
+    b->h = (struct lower_range){c->h, 0};
+    b->w = (struct lower_range){c->w, 0};
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];
-        int64_t uv[4];
-        valid(at->u0, at->u1, c->os_h, ph->ry, c->crop_h, c->p, &uv[0], &uv[1]);
-        valid(at->v0, at->v1, c->os_w, ph->rx, c->crop_w, c->q, &uv[2], &uv[3]);
-        if (uv[1] <= uv[0] || uv[3] <= uv[2]) continue;
-        struct lower_view d;
-        if (c->merge > 1)
-            d = lower_at(&psum, 4, (int64_t[]){uv[0] - all[0], uv[2] - all[2], 0, i * c->og});
-        else
-            d = products(r, at, ph, &x, &w, &in, uv);
-        finish(r, at, ph, uv, &d, &out, extra, y0, x0);
+        struct lower_range h = conv_needs(c, ph, 0, at->u, (struct lower_range){0, ph->kh}),
+                           w = conv_needs(c, ph, 1, at->v, (struct lower_range){0, ph->kw});
+        b->h = (struct lower_range){lower_min(b->h.lo, h.lo), lower_max(b->h.hi, h.hi)};
+        b->w = (struct lower_range){lower_min(b->w.lo, w.lo), lower_max(b->w.hi, w.hi)};
     }
-    lower_sink_store(L, &r->s.out, &out, ostart, osize);
+    b->c0 = at->g * c->cg;
+    b->nc = at->ng * c->cg;
+    fetch_x(r, at, b);
+    fetch_weights(r, at, b, 0, c->k_total);
+}
+
+static struct result result_of(struct run *r, const struct place *at, struct lower_range y,
+                               struct lower_range x) {
+    const struct lower_conv *c = r->c;
+    struct result to = {.start = {at->n, at->g * c->og + at->o, y.lo, x.lo},
+                        .size = {1, at->ng * at->no, y.hi - y.lo, x.hi - x.lo}};
+    to.tile = lower_sink_tile(&r->s.out, to.start);
+    for (int i = 1; i < 3; i++) {
+        to.has[i] = c->e.has[i];
+        if (to.has[i]) to.extra[i] = lower_stream_fetch(r->L, &r->s.extra[i], to.start, to.size);
+    }
+    return to;
+}
+
+static void tile(struct run *r, const struct place *at) {
+    const struct lower_conv *c = r->c;
+    struct lower_range y = {lower_max(0, c->os_h * at->u.lo - c->crop_h),
+                            lower_min(c->p, c->os_h * at->u.hi - c->crop_h)},
+                       x = {lower_max(0, c->os_w * at->v.lo - c->crop_w),
+                            lower_min(c->q, c->os_w * at->v.hi - c->crop_w)};
+    if (y.hi <= y.lo || x.hi <= x.lo) return;
+    struct job b = {.ph = &c->phase[0], .u = at->u, .v = at->v};
+    struct lower_view merged = {0};
+    tile_step(r->L->p);
+    if (!r->t->chunked) fetch_all(r, at, &b);
+    struct result to = result_of(r, at, y, x);
+    if (c->merge > 1) merged = products(r, at, &b);
+    for (int i = 0; i < c->nphase; i++) {
+        b.ph = &c->phase[i];
+        b.u = valid(at->u, c->os_h, b.ph->ry, c->crop_h, c->p);
+        b.v = valid(at->v, c->os_w, b.ph->rx, c->crop_w, c->q);
+        if (b.u.hi <= b.u.lo || b.v.hi <= b.v.lo) continue;
+        int64_t part[4] = {b.u.lo - at->u.lo, b.v.lo - at->v.lo, 0, i * c->og};
+        struct lower_view psum = c->merge > 1 ? lower_at(&merged, 4, part) : products(r, at, &b);
+        finish(r, at, &b, &psum, &to);
+    }
+    lower_sink_store(r->L, &r->s.out, &to.tile, to.start, to.size);
 }
 
 static void planes(struct run *r, struct place *at) {
     const struct lower_conv *c = r->c;
     for (int64_t u = c->u0; u < c->u1; u += r->t->tu)
         for (int64_t v = c->v0; v < c->v1; v += r->t->tv) {
-            at->u0 = u;
-            at->u1 = lower_min(u + r->t->tu, c->u1);
-            at->v0 = v;
-            at->v1 = lower_min(v + r->t->tv, c->v1);
+            at->u = (struct lower_range){u, lower_min(u + r->t->tu, c->u1)};
+            at->v = (struct lower_range){v, lower_min(v + r->t->tv, c->v1)};
             if (r->t->o_outer) {
                 tile(r, at);
                 continue;
@@ -310,7 +324,7 @@ npu_status lower_conv_run(struct lower *L, const struct lower_conv *c) {
         lower_stream_open(L, &r.s.extra[i]);
     lower_stream_open(L, &r.s.out);
     r.psum = tile_add_psum(L->p, "psum", t.tu * t.tv * t.tg * r.cols * 4, t.psum_slots);
-    struct place at;
+    struct place at = {0};
     for (at.n = 0; at.n < c->batch; at.n++)
         for (at.g = 0; at.g < c->group; at.g += t.tg) {
             at.ng = lower_min(t.tg, c->group - at.g);
@@ -324,195 +338,4 @@ npu_status lower_conv_run(struct lower *L, const struct lower_conv *c) {
             }
         }
     return NULL;
-}
-
-static void shapes(const struct lower *L, const struct graph_node *n, struct lower_conv *c) {
-    const struct graph_value *x = n->inputs[0], *w = n->inputs[1], *out = n->outputs[0];
-    memset(c, 0, sizeof *c);
-    c->batch = x->dims[0], c->h = x->dims[2], c->w = x->dims[3];
-    c->p = out->dims[2], c->q = out->dims[3];
-    c->group = graph_int(n, GRAPH_ATTR_GROUP, 1);
-    c->cg = x->dims[1] / c->group;
-    c->og = out->dims[1] / c->group;
-    c->sh = c->sw = c->os_h = c->os_w = 1;
-    c->merge = 1;
-    c->x = L->place[x->id];
-    c->out = L->place[out->id];
-    c->e = lower_epilogue_of(L, n);
-    c->data = w->data;
-    c->data_name = w->name;
-    c->data_dtype = w->dtype;
-}
-
-static npu_status constant_weights(const struct graph_node *n) {
-    if (n->inputs[1]->data) return NULL;
-    return npu_fail(UNSUPPORTED,
-                    "weights '%s' are computed by the model; constant weights are needed",
-                    n->inputs[1]->name);
-}
-
-// A 1x1 convolution over contiguous pixels is a matrix product.
-static bool as_matmul(const struct lower_conv *c, const struct conv_phase *ph,
-                      struct lower_mm *mm) {
-    if (c->group != 1 || ph->kh != 1 || ph->kw != 1 || c->sh != 1 || c->sw != 1 || c->p != c->h ||
-        c->q != c->w || ph->pt || ph->pl)
-        return false;
-    const struct lower_view *views[] = {&c->x, &c->out, &c->e.in[1], &c->e.in[2]};
-    struct lower_view *to[] = {&mm->a, &mm->out, &mm->e.in[1], &mm->e.in[2]};
-    memset(mm, 0, sizeof *mm);
-    mm->e = c->e;
-    for (int i = 0; i < 4; i++) {
-        const int64_t *s = views[i]->stride;
-        if (i >= 2 && !c->e.has[i - 1]) continue;
-        if (c->w > 1 && c->h > 1 && s[CONV_Y] != s[CONV_X] * c->w) return false;
-        *to[i] = *views[i];
-        int64_t strides[4] = {s[CONV_N], s[CONV_Y], s[CONV_X], s[CONV_C]};
-        memcpy(to[i]->stride, strides, sizeof strides);
-    }
-    mm->nbatch = 2;
-    mm->batch[0] = c->batch;
-    mm->batch[1] = c->h;
-    mm->m = c->w;
-    mm->k = c->cg;
-    mm->n = c->og;
-    mm->b = (struct lower_view){.buf = -1,
-                                .dtype = c->data_dtype,
-                                .stride = {0, 0, c->ws[2], c->ws[1]}};
-    mm->data = c->data;
-    mm->data_name = c->data_name;
-    return true;
-}
-
-npu_status lower_conv(struct lower *L, const struct graph_node *n) {
-    struct lower_conv c;
-    NPU_TRY(constant_weights(n));
-    shapes(L, n, &c);
-    if (c.group > 1 && c.cg == 1) return lower_depthwise(L, n);
-    int64_t kh = n->inputs[1]->dims[2], kw = n->inputs[1]->dims[3];
-    struct conv_phase ph = {.kh = kh, .kw = kw, .istep = 1, .jstep = 1};
-    ph.dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1),
-    ph.dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
-    ph.pt = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0),
-    ph.pl = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
-    c.sh = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1),
-    c.sw = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
-    c.nphase = 1;
-    c.phase = &ph;
-    c.u1 = c.p, c.v1 = c.q;
-    c.k_total = kh * kw * c.cg;
-    int64_t ws[5] = {c.og * c.k_total, c.k_total, kh * kw, kw, 1};
-    memcpy(c.ws, ws, sizeof ws);
-    // One tap and a stride: only the rows, or pixels, that count are loaded.
-    if (kh == 1 && ph.pt == 0 && c.sh > 1 && (c.p - 1) * c.sh < c.h) {
-        c.x.stride[CONV_Y] *= c.sh;
-        c.h = c.p;
-        c.sh = 1;
-    }
-    if (kw == 1 && ph.pl == 0 && c.sw > 1 && (c.q - 1) * c.sw < c.w && c.x.stride[CONV_C] == 1 &&
-        c.cg * lower_dtype_bytes(c.x.dtype) >= L->hw->dma_burst_bytes) {
-        c.x.stride[CONV_X] *= c.sw;
-        c.w = c.q;
-        c.sw = 1;
-    }
-    if (c.sh > 256 || c.sw > 256 || ph.dh > 256 || ph.dw > 256)
-        return npu_fail(UNSUPPORTED, "strides %lldx%lld, dilations %lldx%lld: at most 256 each",
-                        (long long)c.sh, (long long)c.sw, (long long)ph.dh, (long long)ph.dw);
-    struct lower_mm mm;
-    if (as_matmul(&c, &ph, &mm)) {
-        lower_kernel(L, n, "conv_1x1");
-        return lower_mm_run(L, &mm);
-    }
-    lower_kernel(L, n, "conv_nhwc");
-    return lower_conv_run(L, &c);
-}
-
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
-// Taps i of [0, k) with i * d = s * q + r: first, distance, count, q of the first, distance of q.
-static int64_t taps(int64_t k, int64_t s, int64_t d, int64_t r, int64_t *i0, int64_t *istep,
-                    int64_t *q0, int64_t *dq) {
-    int64_t g = gcd(s, d);
-    *istep = s / g;
-    *dq = d / g;
-    for (*i0 = 0; *i0 < k && *i0 < s; ++*i0)
-        if (*i0 * d % s == r) {
-            *q0 = (*i0 * d - r) / s;
-            return (k - 1 - *i0) / *istep + 1;
-        }
-    return 0;
-}
-
-// Phases that read the same inputs (the kernel is a multiple of the strides) are one product with
-// all their channels as columns.
-static void merge(const struct lower *L, struct lower_conv *c) {
-    const struct conv_phase *a = &c->phase[0];
-    if (c->nphase == 1 || a->zero || c->nphase * c->og > 4 * L->hw->mxu_cols) return;
-    for (int i = 1; i < c->nphase; i++) {
-        const struct conv_phase *b = &c->phase[i];
-        if (b->zero || a->kh != b->kh || a->kw != b->kw || a->pt != b->pt || a->pl != b->pl ||
-            a->dh != b->dh || a->dw != b->dw)
-            return;
-    }
-    c->merge = c->nphase;
-    c->k_total = a->kh * a->kw * c->cg;
-    for (int i = 0; i < c->nphase; i++)
-        c->phase[i].k_at = 0;
-}
-
-npu_status lower_convt(struct lower *L, const struct graph_node *n) {
-    struct lower_conv c;
-    NPU_TRY(constant_weights(n));
-    shapes(L, n, &c);
-    int64_t kh = n->inputs[1]->dims[2], kw = n->inputs[1]->dims[3];
-    int64_t dh = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 0, 1),
-            dw = graph_ints_at(n, GRAPH_ATTR_DILATIONS, 1, 1);
-    c.os_h = graph_ints_at(n, GRAPH_ATTR_STRIDES, 0, 1),
-    c.os_w = graph_ints_at(n, GRAPH_ATTR_STRIDES, 1, 1);
-    c.crop_h = graph_ints_at(n, GRAPH_ATTR_PADS, 0, 0),
-    c.crop_w = graph_ints_at(n, GRAPH_ATTR_PADS, 1, 0);
-    c.u0 = c.crop_h / c.os_h, c.u1 = lower_ceil(c.crop_h + c.p, c.os_h);
-    c.v0 = c.crop_w / c.os_w, c.v1 = lower_ceil(c.crop_w + c.q, c.os_w);
-    int64_t ws[5] = {c.cg * c.og * kh * kw, kh * kw, c.og * kh * kw, kw, 1};
-    memcpy(c.ws, ws, sizeof ws);
-    c.phase = ARENA_ARRAY(L->a, struct conv_phase, (size_t)(c.os_h * c.os_w));
-    for (int64_t ry = 0; ry < c.os_h; ry++)
-        for (int64_t rx = 0; rx < c.os_w; rx++) {
-            struct conv_phase *ph = &c.phase[c.nphase++];
-            int64_t i0, istep, j0, jstep, q0 = 0, dq, e0 = 0, de;
-            int64_t a = taps(kh, c.os_h, dh, ry, &i0, &istep, &q0, &dq),
-                    b = taps(kw, c.os_w, dw, rx, &j0, &jstep, &e0, &de);
-            *ph = (struct conv_phase){.kh = 1,
-                                      .kw = 1,
-                                      .dh = 1,
-                                      .dw = 1,
-                                      .ry = ry,
-                                      .rx = rx,
-                                      .zero = true,
-                                      .k_at = c.k_total};
-            if (a && b)
-                *ph = (struct conv_phase){.kh = a,
-                                          .kw = b,
-                                          .dh = dq,
-                                          .dw = de,
-                                          .pt = q0 + (a - 1) * dq,
-                                          .pl = e0 + (b - 1) * de,
-                                          .i0 = i0 + (a - 1) * istep,
-                                          .istep = -istep,
-                                          .j0 = j0 + (b - 1) * jstep,
-                                          .jstep = -jstep,
-                                          .ry = ry,
-                                          .rx = rx,
-                                          .k_at = c.k_total};
-            c.k_total += ph->kh * ph->kw * c.cg;
-        }
-    merge(L, &c);
-    lower_kernel(L, n, c.merge > 1 ? "convt_merged" : "convt_phases");
-    return lower_conv_run(L, &c);
 }

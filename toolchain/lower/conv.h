@@ -56,10 +56,10 @@ struct lower_view conv_packed(const struct lower_conv *c, int64_t to);
 void conv_streams_init(const struct lower *L, const struct lower_conv *c,
                        const struct lower_view *w, const struct conv_tile *t,
                        struct conv_streams *s);
-// Input rows (axis 0) or columns (1) that taps [a0, a1) of a phase need for u in [from, to):
-// clipped to the input, at least one.
-void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from,
-                int64_t to, int64_t a0, int64_t a1, int64_t *lo, int64_t *hi);
+// Input rows (axis 0) or columns (1) that some taps of a phase need for results `u`: clipped to the
+// input, at least one.
+struct lower_range conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis,
+                              struct lower_range u, struct lower_range taps);
 // True when chunks of one kernel row load only the input rows that its stride meets: the stream of
 // x then has a fifth dimension, the row modulo the stride, and CONV_Y counts whole strides.
 bool conv_stepped(const struct lower_conv *c, const struct conv_tile *t);

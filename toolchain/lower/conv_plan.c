@@ -24,13 +24,13 @@ struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
     return v;
 }
 
-void conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis, int64_t from,
-                int64_t to, int64_t a0, int64_t a1, int64_t *lo, int64_t *hi) {
+struct lower_range conv_needs(const struct lower_conv *c, const struct conv_phase *ph, int axis,
+                              struct lower_range u, struct lower_range taps) {
     int64_t s = axis ? c->sw : c->sh, d = axis ? ph->dw : ph->dh, pad = axis ? ph->pl : ph->pt,
             n = axis ? c->w : c->h;
-    int64_t first = from * s + a0 * d - pad, last = (to - 1) * s + (a1 - 1) * d - pad;
-    *lo = lower_max(0, lower_min(first, n - 1));
-    *hi = lower_max(*lo + 1, lower_min(last + 1, n));
+    int64_t first = u.lo * s + taps.lo * d - pad, last = (u.hi - 1) * s + (taps.hi - 1) * d - pad;
+    int64_t lo = lower_max(0, lower_min(first, n - 1));
+    return (struct lower_range){lo, lower_max(lo + 1, lower_min(last + 1, n))};
 }
 
 // Most input rows (axis 0) or columns that a tile of `t` needs: of one chunk of `taps`, or (0) of
@@ -70,18 +70,22 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c,
         x.stride[CONV_RANK] = c->x.stride[CONV_Y];
         x.stride[CONV_Y] = full[CONV_Y] > 1 ? c->x.stride[CONV_Y] * c->sh : 0;
     }
-    lower_stream_init(&s->x, "x", &x, conv_stepped(c, t) ? CONV_RANK + 1 : CONV_RANK, full, block,
+    lower_stream_init(&s->x, "x", &x,
+                      (struct lower_grid){conv_stepped(c, t) ? CONV_RANK + 1 : CONV_RANK, full,
+                                          block},
                       L->slots, t->whole_x);
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     int64_t k_block = t->chunked ? t->ti * t->tj * t->tc : c->k_total;
     int64_t columns = c->merge * t->to;
     int64_t w_full[4] = {c->group, lower_ceil(c->og, t->to), c->k_total, columns},
             w_block[4] = {t->tg, 1, k_block, columns};
-    lower_stream_init(&s->w, "weights", w, 4, w_full, w_block, L->slots, t->whole_w);
+    lower_stream_init(&s->w, "weights", w, (struct lower_grid){4, w_full, w_block}, L->slots,
+                      t->whole_w);
     int64_t o_full[CONV_RANK] = {c->batch, c->group * c->og, c->p, c->q};
     int64_t o_block[CONV_RANK] = {1, t->tg * t->to, lower_min(t->tu * c->os_h, c->p),
                                   lower_min(t->tv * c->os_w, c->q)};
-    lower_stream_init(&s->out, "out", &c->out, CONV_RANK, o_full, o_block, L->slots, false);
+    lower_stream_init(&s->out, "out", &c->out, (struct lower_grid){CONV_RANK, o_full, o_block},
+                      L->slots, false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++) {
         if (!c->e.has[i]) continue;
@@ -89,7 +93,8 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c,
         int64_t bytes = lower_dtype_bytes(v->dtype);
         for (int d = 0; d < CONV_RANK; d++)
             if (v->stride[d]) bytes *= o_full[d];
-        lower_stream_init(&s->extra[i], names[i], v, CONV_RANK, o_full, o_block, L->slots,
+        lower_stream_init(&s->extra[i], names[i], v,
+                          (struct lower_grid){CONV_RANK, o_full, o_block}, L->slots,
                           bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }

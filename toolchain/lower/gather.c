@@ -10,17 +10,45 @@
 
 #define INDEX_CHUNK 2048
 
-static void emit(struct lower *L, const struct lower_pick *g, const struct lower_view *x,
-                 const struct lower_view *out, const struct lower_view *index, int64_t count,
-                 int64_t row, int64_t row_in, int64_t row_out) {
+// A row of the table and of the result: elements and the distances between them.
+struct row {
+    int64_t elems, in, out;
+};
+
+static void emit(struct lower *L, const struct lower_pick *g, const struct row *row,
+                 const struct lower_view *index, int64_t count) {
+    const struct lower_view *x = &g->x, *out = &g->out;
     struct tile_op *t = tile_emit(L->p, ISA_OP_GATHER, TILE_LOAD);
     t->insn.u.GATHER.neg = 1;
-    tile_operand(t, 0, L->p, x->buf, x->slot, x->dtype, x->offset, 2,
-                 (int64_t[]){row, g->dims[g->axis]}, (int64_t[]){row_in, x->stride[g->axis]});
-    tile_operand(t, 1, L->p, out->buf, out->slot, out->dtype, out->offset, 2,
-                 (int64_t[]){row, count}, (int64_t[]){row_out, out->stride[g->axis]});
-    tile_operand(t, 2, L->p, index->buf, index->slot, index->dtype, index->offset, 1,
-                 (int64_t[]){count}, (int64_t[]){1});
+    tile_operand(t, 0, L->p, (struct tile_place){x->buf, x->slot, x->dtype, x->offset}, 2,
+                 (int64_t[]){row->elems, g->dims[g->axis]},
+                 (int64_t[]){row->in, x->stride[g->axis]});
+    tile_operand(t, 1, L->p, (struct tile_place){out->buf, out->slot, out->dtype, out->offset}, 2,
+                 (int64_t[]){row->elems, count}, (int64_t[]){row->out, out->stride[g->axis]});
+    tile_operand(t, 2, L->p,
+                 (struct tile_place){index->buf, index->slot, index->dtype, index->offset}, 1,
+                 &count, (int64_t[]){1});
+}
+
+// The longest trailing dimensions that form one strided row on both sides; *first: the first of
+// them.
+static struct row row_of(const struct lower_pick *g, int *first) {
+    struct row r = {1, 1, 1};
+    *first = g->rank;
+    for (int d = g->rank - 1; d > g->axis; d--) {
+        if (g->dims[d] > 1) {
+            if (r.elems > 1 &&
+                (g->x.stride[d] != r.in * r.elems || g->out.stride[d] != r.out * r.elems))
+                break;
+            if (r.elems == 1) {
+                r.in = g->x.stride[d];
+                r.out = g->out.stride[d];
+            }
+            r.elems *= g->dims[d];
+        }
+        *first = d;
+    }
+    return r;
 }
 
 npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
@@ -28,22 +56,8 @@ npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
     if (g.index.dtype != ISA_I32 && g.index.dtype != ISA_I64)
         return npu_fail(UNSUPPORTED, "indices of type %s; i32 and i64 are possible",
                         isa_dtype_name((int)g.index.dtype));
-    // The longest trailing dimensions that form one strided row on both sides.
-    int64_t row = 1, row_in = 1, row_out = 1;
-    int first = g.rank;
-    for (int d = g.rank - 1; d > g.axis; d--) {
-        if (g.dims[d] == 1) {
-            first = d;
-            continue;
-        }
-        if (row > 1 && (g.x.stride[d] != row_in * row || g.out.stride[d] != row_out * row)) break;
-        if (row == 1) {
-            row_in = g.x.stride[d];
-            row_out = g.out.stride[d];
-        }
-        row *= g.dims[d];
-        first = d;
-    }
+    int first;
+    struct row row = row_of(&g, &first);
     int64_t loops[LOWER_DIMS], one[LOWER_DIMS], at[LOWER_DIMS] = {0};
     for (int d = 0; d < g.rank; d++) {
         loops[d] = d == g.axis || d >= first ? 1 : g.dims[d];
@@ -52,10 +66,12 @@ npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
     int64_t chunk =
         lower_min(lower_min(INDEX_CHUNK, g.count),
                   lower_max(1, lower_spm(L, true) / 4 / lower_dtype_bytes(g.index.dtype)));
-    int64_t parts = lower_max(1, lower_min(lower_max(L->hw->dma_engines - 1, 1),
-                                           chunk * row * lower_dtype_bytes(g.x.dtype) / 16384));
+    int64_t parts =
+        lower_max(1, lower_min(lower_max(L->hw->dma_engines - 1, 1),
+                               chunk * row.elems * lower_dtype_bytes(g.x.dtype) / 16384));
     struct lower_stream index;
-    lower_stream_init(&index, "index", &g.index, 1, &g.count, &chunk, L->slots, false);
+    lower_stream_init(&index, "index", &g.index, (struct lower_grid){1, &g.count, &chunk}, L->slots,
+                      false);
     lower_stream_open(L, &index);
     for (int64_t i = 0; i < g.count; i += chunk) {
         int64_t n = lower_min(chunk, g.count - i), each = lower_ceil(n, parts);
@@ -64,16 +80,18 @@ npu_status lower_pick_run(struct lower *L, const struct lower_pick *given) {
             lower_stream_fetch(L, &index, (int64_t[LOWER_DIMS]){i}, (int64_t[LOWER_DIMS]){n});
         do {
             for (int64_t k = 0; k < n; k += each) {
-                struct lower_view x = lower_at(&g.x, g.rank, at), out, in = lower_at(&ix, 1, &k);
+                struct lower_pick part = g;
+                struct lower_view in = lower_at(&ix, 1, &k);
+                part.x = lower_at(&g.x, g.rank, at);
                 at[g.axis] = i + k;
-                out = lower_at(&g.out, g.rank, at);
+                part.out = lower_at(&g.out, g.rank, at);
                 at[g.axis] = 0;
-                emit(L, &g, &x, &out, &in, lower_min(each, n - k), row, row_in, row_out);
+                emit(L, &part, &row, &in, lower_min(each, n - k));
             }
         } while (lower_next(g.rank, loops, one, at));
+        double bytes = (double)(row.elems * lower_dtype_bytes(g.x.dtype));
         L->kernel->estimate_cycles +=
-            (double)(L->hw->dma_start +
-                     n * (1 + row * lower_dtype_bytes(g.x.dtype) / L->hw->dma_width_bytes));
+            (double)L->hw->dma_start + (double)n * (1 + bytes / (double)L->hw->dma_width_bytes);
     }
     return NULL;
 }

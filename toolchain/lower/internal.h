@@ -71,17 +71,21 @@ double lower_map_cycles(const struct lower *L, int rank, const int64_t *size,
                         const struct lower_view *out);
 // out[outer] = reduction over the last `inner` dimensions of chain(in0, in1, in2); accumulate:
 // combined with out's value.
-void lower_reduce_block(struct lower *L, enum isa_red red, bool accumulate,
-                        const struct isa_chain *chain, int rank, const int64_t *size, int inner,
+struct lower_red {
+    enum isa_red red;
+    bool accumulate;
+    int inner;
+    const struct isa_chain *chain; // NULL: none
+};
+void lower_reduce_block(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
                         const struct lower_view *const in[3], const struct lower_view *out);
-// The same over the last dimension only, as a tree of V.MAPs along the others. temp: an on-chip
-// view of half that dimension.
-void lower_reduce_tree(struct lower *L, enum isa_red red, bool accumulate, int rank,
-                       const int64_t *size, const struct lower_view *x,
-                       const struct lower_view *temp, const struct lower_view *result);
+// The same over the last dimension only, without a chain, as a tree of V.MAPs along the others.
+// temp: an on-chip view of half that dimension.
+void lower_reduce_tree(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
+                       const struct lower_view *x, const struct lower_view *temp,
+                       const struct lower_view *result);
 // lower_map, and the reduction of the unrounded result into red_out.
-void lower_map_reduce(struct lower *L, enum isa_red red, bool accumulate,
-                      const struct isa_chain *chain, int rank, const int64_t *size, int inner,
+void lower_map_reduce(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
                       const struct lower_view *const in[3], const struct lower_view *out,
                       const struct lower_view *red_out);
 
@@ -91,6 +95,11 @@ void lower_product(struct lower *L, int64_t batch, int64_t m, int64_t n, int64_t
 
 // ---- text.c: a kernel as one line
 const char *lower_node_text(const struct lower *L, const struct graph_node *n, const char *op);
+
+// Indices lo .. hi - 1.
+struct lower_range {
+    int64_t lo, hi;
+};
 
 // ---- view.c
 int64_t lower_ceil(int64_t a, int64_t b);
@@ -143,8 +152,12 @@ struct lower_stream {
 };
 // Prepares a stream and sets bytes; nothing is allocated before lower_stream_open(). full: sizes of
 // the iteration space; block: the largest block.
+struct lower_grid {
+    int rank;
+    const int64_t *full, *block;
+};
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src,
-                       int rank, const int64_t *full, const int64_t *block, int slots, bool whole);
+                       struct lower_grid grid, int slots, bool whole);
 // Loads that bring a whole operand in once, in blocks as asked for.
 double lower_whole_loads(const struct lower_stream *s);
 // Makes neighbours in dimension `dim`, which the engines will walk innermost though it is not
@@ -217,7 +230,7 @@ struct lower_affine {
     bool has[3];
     struct lower_view in[3], out;
 };
-npu_status lower_affine_run(struct lower *L, const struct lower_affine *a);
+npu_status lower_affine_run(struct lower *L, const struct lower_affine *given);
 
 // out[pre, i, post] = x[pre, index[i], post]: x over `rank` dimensions of sizes dims, index a
 // vector of `count` in DRAM, out over the same dimensions with `axis` of size count.

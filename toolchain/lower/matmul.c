@@ -99,13 +99,13 @@ static void emit_mm(struct run *r, const struct lower_view *a, const struct lowe
     int64_t m = size[0], n = size[1], k = size[2];
     struct tile_op *t = tile_emit(L->p, ISA_OP_MM, TILE_COMPUTE);
     t->insn.u.MM.init = init;
-    tile_operand(t, 0, L->p, a->buf, a->slot, a->dtype, a->offset, 2, (int64_t[]){k, m},
-                 (int64_t[]){a->stride[nb + 1], a->stride[nb]});
+    tile_operand(t, 0, L->p, (struct tile_place){a->buf, a->slot, a->dtype, a->offset}, 2,
+                 (int64_t[]){k, m}, (int64_t[]){a->stride[nb + 1], a->stride[nb]});
     int bk = r->mm->data ? nb + 1 : nb;
-    tile_operand(t, 1, L->p, b->buf, b->slot, b->dtype, b->offset, 2, (int64_t[]){n, k},
-                 (int64_t[]){b->stride[bk + 1], b->stride[bk]});
-    tile_operand(t, 2, L->p, r->psum, slot, r->acc, at * r->t->tm * r->row * 4, 2,
-                 (int64_t[]){n, m}, (int64_t[]){1, r->row});
+    tile_operand(t, 1, L->p, (struct tile_place){b->buf, b->slot, b->dtype, b->offset}, 2,
+                 (int64_t[]){n, k}, (int64_t[]){b->stride[bk + 1], b->stride[bk]});
+    tile_operand(t, 2, L->p, (struct tile_place){r->psum, slot, r->acc, at * r->t->tm * r->row * 4},
+                 2, (int64_t[]){n, m}, (int64_t[]){1, r->row});
 }
 
 // One (batch, m, n) tile: its k chunks, then the chain.

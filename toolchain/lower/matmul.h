@@ -16,6 +16,6 @@ struct lower_mm {
     const char *data_name;
     struct lower_epilogue e; // views over (b..., m, n)
 };
-npu_status lower_mm_run(struct lower *L, const struct lower_mm *mm);
+npu_status lower_mm_run(struct lower *L, const struct lower_mm *given);
 
 #endif

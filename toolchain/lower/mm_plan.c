@@ -42,7 +42,8 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
     }
     full[nb] = mm->m, block[nb] = t->tm;
     full[nb + 1] = mm->k, block[nb + 1] = t->tk;
-    lower_stream_init(&s->a, "a", &mm->a, nb + 2, full, block, L->slots, t->whole_a);
+    lower_stream_init(&s->a, "a", &mm->a, (struct lower_grid){nb + 2, full, block}, L->slots,
+                      t->whole_a);
     if (s->a.pack[nb + 1] != 1) lower_stream_spread(L, &s->a, nb + 1);
     if (mm->data) {
         struct lower_view b = mm_packed(mm, t->tn);
@@ -50,15 +51,18 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
         full[nb] = tiles, block[nb] = 1;
         full[nb + 1] = mm->k, block[nb + 1] = t->tk;
         full[nb + 2] = t->tn, block[nb + 2] = t->tn;
-        lower_stream_init(&s->b, "b", &b, nb + 3, full, block, L->slots, t->whole_b);
+        lower_stream_init(&s->b, "b", &b, (struct lower_grid){nb + 3, full, block}, L->slots,
+                          t->whole_b);
     } else {
         full[nb] = mm->k, block[nb] = t->tk;
         full[nb + 1] = mm->n, block[nb + 1] = t->tn;
-        lower_stream_init(&s->b, "b", &mm->b, nb + 2, full, block, L->slots, t->whole_b);
+        lower_stream_init(&s->b, "b", &mm->b, (struct lower_grid){nb + 2, full, block}, L->slots,
+                          t->whole_b);
     }
     full[nb] = mm->m, block[nb] = t->tm;
     full[nb + 1] = mm->n, block[nb + 1] = t->tn;
-    lower_stream_init(&s->out, "out", &mm->out, nb + 2, full, block, L->slots, false);
+    lower_stream_init(&s->out, "out", &mm->out, (struct lower_grid){nb + 2, full, block}, L->slots,
+                      false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++) {
         if (!mm->e.has[i]) continue;
@@ -66,8 +70,8 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
         int64_t bytes = lower_dtype_bytes(v->dtype);
         for (int d = 0; d < nb + 2; d++)
             if (v->stride[d]) bytes *= full[d];
-        lower_stream_init(&s->extra[i], names[i], v, nb + 2, full, block, L->slots,
-                          bytes <= lower_min(16384, lower_spm(L, true) / 16));
+        lower_stream_init(&s->extra[i], names[i], v, (struct lower_grid){nb + 2, full, block},
+                          L->slots, bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
 

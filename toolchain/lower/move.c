@@ -90,7 +90,8 @@ npu_status lower_reshape(struct lower *L, const struct graph_node *n) {
     lower_kernel(L, n, "reshape");
     struct lower_affine a = copy_of(L, n);
     struct lower_view in = L->place[from->id], out = L->place[to->id];
-    int64_t fs[LOWER_DIMS], ts[LOWER_DIMS], fst[LOWER_DIMS], tst[LOWER_DIMS];
+    int64_t fs[LOWER_DIMS] = {0}, ts[LOWER_DIMS] = {0}, fst[LOWER_DIMS] = {0},
+            tst[LOWER_DIMS] = {0};
     int nf = from->rank, nt = to->rank;
     for (int d = 0; d < nf; d++) {
         fs[d] = from->dims[d];

@@ -60,7 +60,7 @@ npu_status lower_pad(struct lower *L, const struct graph_node *n) {
     const char *mode = graph_word(n, GRAPH_ATTR_MODE, "constant");
     bool constant = !strcmp(mode, "constant");
     lower_kernel(L, n, "pad");
-    struct segment seg[GRAPH_MAX_RANK][3];
+    struct segment seg[GRAPH_MAX_RANK][3] = {{{0}}};
     int64_t count[LOWER_DIMS], one[LOWER_DIMS], at[LOWER_DIMS] = {0};
     for (int d = 0; d < x->rank; d++) {
         int64_t before = graph_ints_at(n, GRAPH_ATTR_PADS_BEFORE, d, 0),

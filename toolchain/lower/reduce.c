@@ -37,14 +37,16 @@ static void streams_init(const struct lower *L, const struct reduction *r, const
                          struct streams *s) {
     memset(s, 0, sizeof *s);
     int kept = r->rank - r->inner;
-    lower_stream_init(&s->x, "x", &r->x, r->rank, r->size, tile, L->slots, false);
+    lower_stream_init(&s->x, "x", &r->x, (struct lower_grid){r->rank, r->size, tile}, L->slots,
+                      false);
     if (!r->tree) lower_stream_spread(L, &s->x, r->rank - 1);
-    lower_stream_init(&s->out, "out", &r->out, kept, r->size, tile, L->slots, false);
+    lower_stream_init(&s->out, "out", &r->out, (struct lower_grid){kept, r->size, tile}, L->slots,
+                      false);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++)
         if (r->e.has[i])
-            lower_stream_init(&s->extra[i], names[i], &r->e.in[i], kept, r->size, tile, L->slots,
-                              false);
+            lower_stream_init(&s->extra[i], names[i], &r->e.in[i],
+                              (struct lower_grid){kept, r->size, tile}, L->slots, false);
     s->acc_bytes =
         r->direct ? 0
                   : lower_ceil(lower_elems(kept, tile) * lower_dtype_bytes(acc_dtype(r)), 64) * 64;
@@ -136,12 +138,12 @@ static npu_status run(struct lower *L, struct reduction *r) {
             tile_step(L->p);
             struct lower_view x = lower_stream_fetch(L, &s.x, at, size);
             const struct lower_view *in[3] = {&x, NULL, NULL};
+            struct lower_red how = {r->red, !first, r->inner, NULL};
+            const struct lower_view *to = r->direct ? &out : &acc;
             if (r->tree)
-                lower_reduce_tree(L, r->red, !first, r->rank, size, &x, &temp,
-                                  r->direct ? &out : &acc);
+                lower_reduce_tree(L, &how, r->rank, size, &x, &temp, to);
             else
-                lower_reduce_block(L, r->red, !first, NULL, r->rank, size, r->inner, in,
-                                   r->direct ? &out : &acc);
+                lower_reduce_block(L, &how, r->rank, size, in, to);
             first = false;
         } while (lower_next(r->inner, r->size + kept, t.tile + kept, at + kept));
         if (!r->direct) {

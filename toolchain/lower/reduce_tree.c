@@ -61,15 +61,15 @@ static struct lower_view row(const struct tree *t, const struct lower_view *v, i
     return lower_at(v, t->rank, at);
 }
 
-void lower_reduce_tree(struct lower *L, enum isa_red red, bool accumulate, int rank,
-                       const int64_t *size, const struct lower_view *x,
-                       const struct lower_view *temp, const struct lower_view *result) {
-    struct tree t = {.L = L, .red = red, .rank = rank};
+void lower_reduce_tree(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
+                       const struct lower_view *x, const struct lower_view *temp,
+                       const struct lower_view *result) {
+    struct tree t = {.L = L, .red = red->red, .rank = rank};
     memcpy(t.size, size, (size_t)rank * sizeof *size);
     int64_t n = size[rank - 1];
     struct lower_view to = *result;
     to.stride[rank - 1] = 0;
-    bool square = red == ISA_RED_SUMSQ;
+    bool square = red->red == ISA_RED_SUMSQ, accumulate = red->accumulate;
     if (n == 1) {
         if (accumulate)
             combine(&t, 1, square, x, &to, &to);

@@ -59,7 +59,8 @@ static struct axis table(struct lower *L, const struct graph_node *n, int which,
                      in == out};
     bool corners = !strcmp(coord, "align_corners");
     t.period =
-        corners ? out > 1 ? (out - 1) / gcd(out - 1, lower_max(in - 1, 1)) : 1 : out / gcd(out, in);
+        corners ? (out - 1) / lower_max(1, gcd(out - 1, in - 1)) : out / lower_max(1, gcd(out, in));
+    t.period = lower_max(1, t.period);
     for (int64_t i = 0; i < out; i++) {
         double p = source(coord, i, scale, in, out), at = within(p, in);
         if (!linear)
@@ -137,8 +138,10 @@ static void streams_init(const struct lower *L, const struct resize *r, const in
     memcpy(in_tile, tile, sizeof in_tile);
     in_size[h] = r->axis[0].in, in_size[w] = r->axis[1].in;
     in_tile[h] = span(&r->axis[0], tile[h]), in_tile[w] = span(&r->axis[1], tile[w]);
-    lower_stream_init(&s->x, "x", &r->x, w + 1, in_size, in_tile, L->slots, false);
-    lower_stream_init(&s->out, "out", &r->out, w + 1, r->size, tile, L->slots, false);
+    lower_stream_init(&s->x, "x", &r->x, (struct lower_grid){w + 1, in_size, in_tile}, L->slots,
+                      false);
+    lower_stream_init(&s->out, "out", &r->out, (struct lower_grid){w + 1, r->size, tile}, L->slots,
+                      false);
     if (r->axis[0].copy || r->axis[1].copy) return;
     memcpy(mid, tile, sizeof mid);
     mid[h] = in_tile[h];
@@ -174,44 +177,59 @@ static void price(void *ctx, struct lower_found *t) {
     t->cycles = lower_steps_cycles(L, nstep, &step);
 }
 
-// Outputs [from, to) of one axis (dimension d) between views on chip: dst index o - from, src index
-// i - base.
-static void interpolate(struct lower *L, const struct axis *a, int d, int rank, const int64_t *size,
-                        int64_t from, int64_t to, int64_t base, const struct lower_view *src,
-                        const struct lower_view *dst) {
-    bool *done = ARENA_ARRAY(L->a, bool, (size_t)(to - from));
-    for (int64_t o = from; o < to; o++) {
+// One axis of a tile, dimension d: outputs [to.lo, to.hi) from a view whose first element is input
+// `base`.
+struct line {
+    const struct axis *axis;
+    int d, rank;
+    int64_t size[LOWER_DIMS]; // of the other dimensions
+    struct lower_range to;
+    int64_t base;
+    struct lower_view src, dst;
+};
+
+// Outputs o, o + period, ... (count of them), whose inputs are `step` apart.
+static void emit(struct lower *L, const struct line *l, int64_t o, int64_t count, int64_t step) {
+    const struct axis *a = l->axis;
+    int64_t n[LOWER_DIMS], lo[LOWER_DIMS] = {0}, hi[LOWER_DIMS] = {0}, at[LOWER_DIMS] = {0};
+    memcpy(n, l->size, sizeof n);
+    n[l->d] = count;
+    lo[l->d] = a->lo[o] - l->base;
+    hi[l->d] = a->hi[o] - l->base;
+    at[l->d] = o - l->to.lo;
+    struct lower_view lower = lower_at(&l->src, l->rank, lo),
+                      upper = lower_at(&l->src, l->rank, hi), out = lower_at(&l->dst, l->rank, at);
+    lower.stride[l->d] *= step;
+    upper.stride[l->d] *= step;
+    out.stride[l->d] *= a->period;
+    struct isa_chain c;
+    memset(&c, 0, sizeof c);
+    uint32_t bits;
+    memcpy(&bits, &a->weight[o], sizeof bits);
+    c.imm[0] = bits;
+    c.st[0] = (struct isa_stage){.op = ISA_VOP_SUB, .a = ISA_SRC_IN1};
+    c.st[1] = (struct isa_stage){.op = ISA_VOP_MUL, .a = ISA_SRC_IMM0};
+    c.st[2] = (struct isa_stage){.op = ISA_VOP_ADD, .a = ISA_SRC_IN1};
+    bool mix = a->weight[o] > 0;
+    lower_map(L, l->rank, n, mix ? &c : NULL,
+              (const struct lower_view *[]){&upper, mix ? &lower : NULL, NULL}, &out);
+}
+
+static void interpolate(struct lower *L, const struct line *l) {
+    const struct axis *a = l->axis;
+    int64_t from = l->to.lo;
+    bool *done = ARENA_ARRAY(L->a, bool, (size_t)(l->to.hi - from));
+    for (int64_t o = from; o < l->to.hi; o++) {
         if (done[o - from]) continue;
-        int64_t count = 0, step = 0, n[LOWER_DIMS], lo[LOWER_DIMS] = {0}, hi[LOWER_DIMS] = {0},
-                at[LOWER_DIMS] = {0};
-        for (int64_t i = o; i < to; i += a->period, count++) {
+        int64_t count = 0, step = 0;
+        for (int64_t i = o; i < l->to.hi; i += a->period, count++) {
             if (count == 1) step = a->lo[i] - a->lo[o];
             if (done[i - from] || a->lo[i] - a->lo[o] != count * step ||
                 a->hi[i] - a->hi[o] != count * step || fabsf(a->weight[i] - a->weight[o]) > 1e-6f)
                 break;
             done[i - from] = true;
         }
-        memcpy(n, size, sizeof n);
-        n[d] = count;
-        lo[d] = a->lo[o] - base;
-        hi[d] = a->hi[o] - base;
-        at[d] = o - from;
-        struct lower_view l = lower_at(src, rank, lo), u = lower_at(src, rank, hi),
-                          out = lower_at(dst, rank, at);
-        l.stride[d] *= step;
-        u.stride[d] *= step;
-        out.stride[d] *= a->period;
-        struct isa_chain c;
-        memset(&c, 0, sizeof c);
-        uint32_t bits;
-        memcpy(&bits, &a->weight[o], sizeof bits);
-        c.imm[0] = bits;
-        c.st[0] = (struct isa_stage){.op = ISA_VOP_SUB, .a = ISA_SRC_IN1};
-        c.st[1] = (struct isa_stage){.op = ISA_VOP_MUL, .a = ISA_SRC_IMM0};
-        c.st[2] = (struct isa_stage){.op = ISA_VOP_ADD, .a = ISA_SRC_IN1};
-        bool mix = a->weight[o] > 0;
-        lower_map(L, rank, n, mix ? &c : NULL,
-                  (const struct lower_view *[]){&u, mix ? &l : NULL, NULL}, &out);
+        emit(L, l, o, count, step);
     }
 }
 
@@ -233,7 +251,7 @@ static npu_status run(struct lower *L, const struct resize *r) {
                                  s.mid_bytes ? tile_add_spm(L->p, "columns", s.mid_bytes, 1) : -1,
                              .dtype = r->wide};
     memcpy(mid.stride, s.mid, sizeof s.mid);
-    int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS], start[LOWER_DIMS], in[LOWER_DIMS];
+    int64_t at[LOWER_DIMS] = {0}, size[LOWER_DIMS] = {0}, start[LOWER_DIMS], in[LOWER_DIMS];
     do {
         for (int d = 0; d < rank; d++)
             size[d] = lower_min(t.tile[d], r->size[d] - at[d]);
@@ -246,15 +264,19 @@ static npu_status run(struct lower *L, const struct resize *r) {
         tile_step(L->p);
         struct lower_view x = lower_stream_fetch(L, &s.x, start, in),
                           out = lower_sink_tile(&s.out, at), columns = x;
+        struct line l = {.rank = rank};
+        memcpy(l.size, in, sizeof l.size);
         if (!r->axis[1].copy) {
             columns = r->axis[0].copy ? out : mid;
-            interpolate(L, &r->axis[1], w, rank, in, at[w], at[w] + size[w], start[w], &x,
-                        &columns);
+            l.axis = &r->axis[1], l.d = w, l.base = start[w], l.src = x, l.dst = columns;
+            l.to = (struct lower_range){at[w], at[w] + size[w]};
+            interpolate(L, &l);
         }
-        in[w] = size[w];
+        l.size[w] = size[w];
+        l.axis = &r->axis[0], l.d = h, l.base = start[h], l.src = columns, l.dst = out;
+        l.to = (struct lower_range){at[h], at[h] + size[h]};
         if (!r->axis[0].copy)
-            interpolate(L, &r->axis[0], h, rank, in, at[h], at[h] + size[h], start[h], &columns,
-                        &out);
+            interpolate(L, &l);
         else if (r->axis[1].copy)
             lower_map(L, rank, size, NULL, (const struct lower_view *[]){&x, NULL, NULL}, &out);
         lower_sink_store(L, &s.out, &out, at, size);

@@ -65,16 +65,18 @@ static bool whole_rows(const struct rows *r, const int64_t *tile) {
 static void streams_init(const struct lower *L, const struct rows *r, const int64_t *tile,
                          struct streams *s) {
     memset(s, 0, sizeof *s);
-    lower_stream_init(&s->x, "x", &r->x, r->rank, r->size, tile, L->slots, false);
-    lower_stream_init(&s->out, "out", &r->out, r->rank, r->size, tile, L->slots, false);
+    lower_stream_init(&s->x, "x", &r->x, (struct lower_grid){r->rank, r->size, tile}, L->slots,
+                      false);
+    lower_stream_init(&s->out, "out", &r->out, (struct lower_grid){r->rank, r->size, tile},
+                      L->slots, false);
     lower_stream_spread(L, &s->x, r->rank - 1);
     lower_stream_spread(L, &s->out, r->rank - 1);
     static const char *const names[2] = {"scale", "bias"};
     for (int i = 0; i < 2; i++) {
         if (!r->has[i]) continue;
         bool whole = r->length * lower_dtype_bytes(r->param[i].dtype) <= lower_spm(L, true) / 16;
-        lower_stream_init(&s->param[i], names[i], &r->param[i], r->rank, r->size, tile, L->slots,
-                          whole);
+        lower_stream_init(&s->param[i], names[i], &r->param[i],
+                          (struct lower_grid){r->rank, r->size, tile}, L->slots, whole);
     }
     int64_t strides[LOWER_DIMS];
     s->stat_bytes = lower_ceil(stat_strides(r, tile, strides) * 4, 64) * 64;
@@ -165,7 +167,8 @@ static void pass(struct run *u, int64_t *at, int64_t *size, enum isa_red red,
         if (!first) tile_step(u->L->p);
         struct lower_view x = lower_stream_fetch(u->L, &u->s.x, at, size);
         const struct lower_view *in[3] = {&x, with_stat ? &u->stat[0] : NULL, NULL};
-        lower_reduce_block(u->L, red, !first, c, r->rank, size, r->inner, in, &u->stat[to]);
+        struct lower_red how = {red, !first, r->inner, c};
+        lower_reduce_block(u->L, &how, r->rank, size, in, &u->stat[to]);
         first = false;
     } while (lower_next(r->inner, r->size + kept, u->tile + kept, at + kept));
 }
@@ -195,8 +198,8 @@ static void statistics(struct run *u, int64_t *at, int64_t *size) {
         if (u->wide.buf >= 0) {
             struct lower_view x = lower_stream_fetch(u->L, &u->s.x, at, size);
             const struct lower_view *in[3] = {&x, &u->stat[0], NULL};
-            lower_map_reduce(u->L, ISA_RED_SUM, false, &exp, r->rank, size, r->inner, in, &u->wide,
-                             &u->stat[1]);
+            struct lower_red sum = {ISA_RED_SUM, false, r->inner, &exp};
+            lower_map_reduce(u->L, &sum, r->rank, size, in, &u->wide, &u->stat[1]);
         } else {
             pass(u, at, size, ISA_RED_SUM, &exp, true, 1);
         }

@@ -27,7 +27,9 @@ static void cells(struct lower_stream *s) {
 }
 
 void lower_stream_init(struct lower_stream *s, const char *name, const struct lower_view *src,
-                       int rank, const int64_t *full, const int64_t *block, int slots, bool whole) {
+                       struct lower_grid grid, int slots, bool whole) {
+    const int64_t *full = grid.full, *block = grid.block;
+    int rank = grid.rank;
     memset(s, 0, sizeof *s);
     s->name = name;
     s->src = *src;
@@ -134,8 +136,8 @@ struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, co
         return lower_at(&v, s->rank, at);
     }
     for (int i = 0; i < s->slots; i++) {
-        if (!s->held[i].valid || memcmp(s->held[i].start, at, sizeof at) ||
-            memcmp(s->held[i].size, n, sizeof n))
+        if (!s->held[i].valid || memcmp(s->held[i].start, at, sizeof at) != 0 ||
+            memcmp(s->held[i].size, n, sizeof n) != 0)
             continue;
         v.slot = i;
         return v;

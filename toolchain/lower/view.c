@@ -127,7 +127,7 @@ bool lower_chain_prepend(struct isa_chain *chain, enum isa_vop op, float imm) {
     if (chain->st[ISA_STAGES - 1].op != ISA_VOP_NOP) return false;
     for (int i = 0; i < ISA_STAGES; i++) {
         const int64_t src[2] = {chain->st[i].a, chain->st[i].b};
-        for (int k = 0; k < isa_vop_operands((int)chain->st[i].op); k++)
+        for (int k = 0; k < 2 && k < isa_vop_operands((int)chain->st[i].op); k++)
             if (src[k] >= ISA_SRC_IMM0 && src[k] <= ISA_SRC_IMM3)
                 taken[src[k] - ISA_SRC_IMM0] = true;
     }

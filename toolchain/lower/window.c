@@ -38,17 +38,20 @@ static void streams_init(const struct lower *L, const struct window *m, const st
     int64_t full[CONV_RANK] = {m->batch, m->c, m->h, m->w};
     int64_t block[CONV_RANK] = {1, t->tc, span(t->tp, m->sh, m->kh, m->dh, m->h),
                                 span(t->tq, m->sw, m->kw, m->dw, m->w)};
-    lower_stream_init(&s->x, "x", &m->x, CONV_RANK, full, block, L->slots, false);
+    lower_stream_init(&s->x, "x", &m->x, (struct lower_grid){CONV_RANK, full, block}, L->slots,
+                      false);
     if (s->x.pack[CONV_C] != 1) lower_stream_spread(L, &s->x, CONV_C);
     if (!m->pool) {
         int64_t taps = m->kh * m->kw, wf[2] = {taps, m->c * m->mult},
                 wb[2] = {taps, t->tc * m->mult};
         bool whole = wf[0] * wf[1] * lower_dtype_bytes(m->weights.dtype) <= lower_spm(L, true) / 16;
-        lower_stream_init(&s->w, "weights", &m->weights, 2, wf, wb, L->slots, whole);
+        lower_stream_init(&s->w, "weights", &m->weights, (struct lower_grid){2, wf, wb}, L->slots,
+                          whole);
     }
     int64_t of[CONV_RANK] = {m->batch, m->c * m->mult, m->p, m->q},
             ob[CONV_RANK] = {1, t->tc * m->mult, t->tp, t->tq};
-    lower_stream_init(&s->out, "out", &m->out, CONV_RANK, of, ob, L->slots, false);
+    lower_stream_init(&s->out, "out", &m->out, (struct lower_grid){CONV_RANK, of, ob}, L->slots,
+                      false);
     if (s->out.pack[CONV_C] != 1) lower_stream_spread(L, &s->out, CONV_C);
     static const char *const names[3] = {"", "in1", "in2"};
     for (int i = 1; i < 3; i++) {
@@ -56,7 +59,8 @@ static void streams_init(const struct lower *L, const struct window *m, const st
         int64_t bytes = lower_dtype_bytes(m->e.in[i].dtype);
         for (int d = 0; d < CONV_RANK; d++)
             if (m->e.in[i].stride[d]) bytes *= of[d];
-        lower_stream_init(&s->extra[i], names[i], &m->e.in[i], CONV_RANK, of, ob, L->slots,
+        lower_stream_init(&s->extra[i], names[i], &m->e.in[i],
+                          (struct lower_grid){CONV_RANK, of, ob}, L->slots,
                           bytes <= lower_min(16384, lower_spm(L, true) / 16));
     }
 }
@@ -112,50 +116,83 @@ static npu_status choose(const struct lower *L, const struct window *m, struct t
     return lower_no_fit(L, 5, names, bytes);
 }
 
-static void needs(int64_t from, int64_t to, int64_t s, int64_t k, int64_t d, int64_t pad, int64_t n,
-                  int64_t *lo, int64_t *hi) {
-    *lo = lower_max(0, lower_min(from * s - pad, n - 1));
-    *hi = lower_max(*lo + 1, lower_min((to - 1) * s + (k - 1) * d - pad + 1, n));
+// Input rows (axis 0) or columns that results `to` need: clipped to the input, at least one.
+static struct lower_range needs(const struct window *m, int axis, struct lower_range to) {
+    int64_t s = axis ? m->sw : m->sh, k = axis ? m->kw : m->kh, d = axis ? m->dw : m->dh,
+            pad = axis ? m->pl : m->pt, n = axis ? m->w : m->h;
+    int64_t lo = lower_max(0, lower_min(to.lo * s - pad, n - 1));
+    return (struct lower_range){lo,
+                                lower_max(lo + 1,
+                                          lower_min((to.hi - 1) * s + (k - 1) * d - pad + 1, n))};
 }
 
 static void pattern(struct lower *L, struct tile_op *op, int k, const struct lower_view *v,
                     const int64_t size[3], int64_t mult) {
-    tile_operand(op, k, L->p, v->buf, v->slot, v->dtype, v->offset, 3, size,
+    tile_operand(op, k, L->p, (struct tile_place){v->buf, v->slot, v->dtype, v->offset}, 3, size,
                  (int64_t[]){v->stride[CONV_C] * mult, v->stride[CONV_X], v->stride[CONV_Y]});
 }
 
-// One instruction for output j of each channel. lo: first input row and column on chip; at: first
-// output row and column.
-static void emit(struct lower *L, const struct window *m, int64_t j, const struct lower_view *x,
-                 const int64_t in_size[3], const struct lower_view *w,
-                 const struct lower_view *const extra[3], const struct lower_view *out,
-                 const int64_t out_size[3], int64_t pad_top, int64_t pad_left) {
+// A tile on chip.
+struct piece {
+    struct lower_view x, w, out, extra[3];
+    int64_t in_size[3], out_size[3]; // channels, columns, rows
+    int64_t pad_top, pad_left;
+};
+
+// One instruction for output j of each channel.
+static void emit(struct lower *L, const struct window *m, int64_t j, const struct piece *t) {
     struct tile_op *op = tile_emit(L->p, m->pool ? ISA_OP_VPOOL : ISA_OP_VDW, TILE_COMPUTE);
     int64_t first[CONV_RANK] = {0, j, 0, 0};
-    struct lower_view o = lower_at(out, CONV_RANK, first);
-    pattern(L, op, 0, &o, out_size, m->mult);
-    pattern(L, op, 1, x, in_size, 1);
+    struct lower_view o = lower_at(&t->out, CONV_RANK, first);
+    pattern(L, op, 0, &o, t->out_size, m->mult);
+    pattern(L, op, 1, &t->x, t->in_size, 1);
     if (m->pool) {
         struct isa_VPOOL *f = &op->insn.u.VPOOL;
         f->kind = m->kind;
         f->kh = m->kh, f->kw = m->kw, f->sh = m->sh, f->sw = m->sw, f->dh = m->dh, f->dw = m->dw;
-        f->pad_top = pad_top, f->pad_left = pad_left;
+        f->pad_top = t->pad_top, f->pad_left = t->pad_left;
         f->chain = m->e.chain;
     } else {
         struct isa_VDW *f = &op->insn.u.VDW;
         f->kh = m->kh, f->kw = m->kw, f->sh = m->sh, f->sw = m->sw, f->dh = m->dh, f->dw = m->dw;
-        f->pad_top = pad_top, f->pad_left = pad_left;
+        f->pad_top = t->pad_top, f->pad_left = t->pad_left;
         f->chain = m->e.chain;
-        struct lower_view wj = lower_at(w, 2, (int64_t[]){0, j});
-        tile_operand(op, 2, L->p, wj.buf, wj.slot, wj.dtype, wj.offset, 2,
-                     (int64_t[]){out_size[0], m->kh * m->kw},
-                     (int64_t[]){wj.stride[1] * m->mult, wj.stride[0]});
+        struct lower_view w = lower_at(&t->w, 2, (int64_t[]){0, j});
+        tile_operand(op, 2, L->p, (struct tile_place){w.buf, w.slot, w.dtype, w.offset}, 2,
+                     (int64_t[]){t->out_size[0], m->kh * m->kw},
+                     (int64_t[]){w.stride[1] * m->mult, w.stride[0]});
     }
     for (int i = 1; i < 3; i++) {
-        if (!extra[i]) continue;
-        struct lower_view v = lower_at(extra[i], CONV_RANK, first);
-        pattern(L, op, (m->pool ? 1 : 2) + i, &v, out_size, m->mult);
+        if (!m->e.has[i]) continue;
+        struct lower_view v = lower_at(&t->extra[i], CONV_RANK, first);
+        pattern(L, op, (m->pool ? 1 : 2) + i, &v, t->out_size, m->mult);
     }
+}
+
+static void tile(struct lower *L, const struct window *m, struct streams *s, const int64_t *at,
+                 const int64_t *size) {
+    int64_t nc = size[1], np = size[2], nq = size[3];
+    struct lower_range h = needs(m, 0, (struct lower_range){at[2], at[2] + np}),
+                       w = needs(m, 1, (struct lower_range){at[3], at[3] + nq});
+    int64_t xs[LOWER_DIMS] = {at[0], at[1], h.lo, w.lo},
+            xn[LOWER_DIMS] = {1, nc, h.hi - h.lo, w.hi - w.lo};
+    int64_t os[LOWER_DIMS] = {at[0], at[1] * m->mult, at[2], at[3]},
+            on[LOWER_DIMS] = {1, nc * m->mult, np, nq};
+    struct piece t = {.in_size = {nc, w.hi - w.lo, h.hi - h.lo},
+                      .out_size = {nc, nq, np},
+                      .pad_top = h.lo + m->pt - at[2] * m->sh,
+                      .pad_left = w.lo + m->pl - at[3] * m->sw};
+    tile_step(L->p);
+    t.x = lower_stream_fetch(L, &s->x, xs, xn);
+    if (!m->pool)
+        t.w = lower_stream_fetch(L, &s->w, (int64_t[LOWER_DIMS]){0, at[1] * m->mult},
+                                 (int64_t[LOWER_DIMS]){m->kh * m->kw, nc * m->mult});
+    for (int i = 1; i < 3; i++)
+        if (m->e.has[i]) t.extra[i] = lower_stream_fetch(L, &s->extra[i], os, on);
+    t.out = lower_sink_tile(&s->out, os);
+    for (int64_t j = 0; j < m->mult; j++)
+        emit(L, m, j, &t);
+    lower_sink_store(L, &s->out, &t.out, os, on);
 }
 
 static npu_status run(struct lower *L, const struct window *m) {
@@ -174,31 +211,10 @@ static npu_status run(struct lower *L, const struct window *m) {
     int64_t size[CONV_RANK] = {m->batch, m->c, m->p, m->q}, step[CONV_RANK] = {1, t.tc, t.tp, t.tq},
             at[CONV_RANK] = {0};
     do {
-        int64_t h0, h1, w0, w1, nc = lower_min(t.tc, m->c - at[1]),
-                                np = lower_min(t.tp, m->p - at[2]),
-                                nq = lower_min(t.tq, m->q - at[3]);
-        needs(at[2], at[2] + np, m->sh, m->kh, m->dh, m->pt, m->h, &h0, &h1);
-        needs(at[3], at[3] + nq, m->sw, m->kw, m->dw, m->pl, m->w, &w0, &w1);
-        int64_t xs[LOWER_DIMS] = {at[0], at[1], h0, w0}, xn[LOWER_DIMS] = {1, nc, h1 - h0, w1 - w0};
-        int64_t os[LOWER_DIMS] = {at[0], at[1] * m->mult, at[2], at[3]},
-                on[LOWER_DIMS] = {1, nc * m->mult, np, nq};
-        struct lower_view w = {0}, v[3];
-        const struct lower_view *extra[3] = {NULL, NULL, NULL};
-        tile_step(L->p);
-        struct lower_view x = lower_stream_fetch(L, &s.x, xs, xn);
-        if (!m->pool)
-            w = lower_stream_fetch(L, &s.w, (int64_t[LOWER_DIMS]){0, at[1] * m->mult},
-                                   (int64_t[LOWER_DIMS]){m->kh * m->kw, nc * m->mult});
-        for (int i = 1; i < 3; i++) {
-            if (!m->e.has[i]) continue;
-            v[i] = lower_stream_fetch(L, &s.extra[i], os, on);
-            extra[i] = &v[i];
-        }
-        struct lower_view out = lower_sink_tile(&s.out, os);
-        for (int64_t j = 0; j < m->mult; j++)
-            emit(L, m, j, &x, (int64_t[]){nc, w1 - w0, h1 - h0}, &w, extra, &out,
-                 (int64_t[]){nc, nq, np}, h0 + m->pt - at[2] * m->sh, w0 + m->pl - at[3] * m->sw);
-        lower_sink_store(L, &s.out, &out, os, on);
+        int64_t part[CONV_RANK];
+        for (int d = 0; d < CONV_RANK; d++)
+            part[d] = lower_min(step[d], size[d] - at[d]);
+        tile(L, m, &s, at, part);
     } while (lower_next(CONV_RANK, size, step, at));
     return NULL;
 }

@@ -14,6 +14,7 @@
 // later kernels arrive while memory is idle.
 #include "toolchain/schedule/schedule.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define LONGEST_WALK 4096
@@ -98,12 +99,12 @@ void schedule_order(struct tile_program *p, const struct schedule_options *optio
     for (int i = 0; i < p->nop; i++) {
         struct tile_op *t = p->ops[i];
         int at = place(&s, t, i);
-        memmove(s.op + at + 1, s.op + at, (size_t)(i - at) * sizeof *s.op);
+        memmove(s.op + at + 1, s.op + at, (size_t)(i - at) * sizeof(void *));
         memmove(s.over + at + 1, s.over + at, (size_t)(i - at) * sizeof *s.over);
         s.op[at] = t;
         s.over[at] = 0;
     }
-    if (p->nop) memcpy(p->ops, s.op, (size_t)p->nop * sizeof *s.op);
+    if (p->nop) memcpy(p->ops, s.op, (size_t)p->nop * sizeof(void *));
 }
 
 // Engines, of `engines`, that the stores of each kernel take: their share of the bytes that it
@@ -115,12 +116,12 @@ static int *store_engines(const struct tile_program *p, int engines) {
         const struct tile_op *t = p->ops[i];
         if (t->insn.h.opcode != ISA_OP_COPY) continue;
         const struct isa_pat *pat = isa_pat_get(&t->insn, 0);
-        moved[2 * t->kernel + (t->phase == TILE_LOAD ? 0 : 1)] +=
+        moved[2 * (ptrdiff_t)t->kernel + (t->phase == TILE_LOAD ? 0 : 1)] +=
             (double)isa_pat_elems(pat) * isa_dtype_bits((int)pat->dtype);
     }
     for (int k = 0; k < p->nkernel; k++) {
-        double sum = moved[2 * k] + moved[2 * k + 1];
-        n[k] = sum > 0 ? (int)((double)engines * moved[2 * k + 1] / sum + 0.5) : 1;
+        double sum = moved[2 * (ptrdiff_t)k] + moved[2 * (ptrdiff_t)k + 1];
+        n[k] = sum > 0 ? (int)((double)engines * moved[2 * (ptrdiff_t)k + 1] / sum + 0.5) : 1;
         if (n[k] > engines - 1) n[k] = engines - 1;
         if (n[k] < 1) n[k] = 1;
     }
