@@ -143,9 +143,24 @@ npu_status shape_pool(struct graph *g, struct graph_node *n) {
     NPU_TRY(check_window(n));
     const struct graph_value *x = n->inputs[0];
     int64_t dims[4] = {x->dims[0], x->dims[1], 0, 0};
-    for (int d = 0; d < SPATIAL; d++)
-        NPU_TRY(
-            slide(n, d, x->dims[2 + d], graph_ints_at(n, GRAPH_ATTR_KERNEL, d, 1), &dims[2 + d]));
+    for (int d = 0; d < SPATIAL; d++) {
+        int64_t kernel = graph_ints_at(n, GRAPH_ATTR_KERNEL, d, 1);
+        int64_t reach = (kernel - 1) * graph_ints_at(n, GRAPH_ATTR_DILATIONS, d, 1) + 1;
+        int64_t pad = graph_ints_at(n, GRAPH_ATTR_PADS, d, 0);
+        if (pad >= reach)
+            return npu_fail(BAD_INPUT,
+                            "attribute pads[%d] is %lld, expected less than the window's %lld: the "
+                            "first window would lie in the padding alone",
+                            d, (long long)pad, (long long)reach);
+        NPU_TRY(slide(n, d, x->dims[2 + d], kernel, &dims[2 + d]));
+        int64_t last = (dims[2 + d] - 1) * graph_ints_at(n, GRAPH_ATTR_STRIDES, d, 1) - pad;
+        if (last >= x->dims[2 + d])
+            return npu_fail(BAD_INPUT,
+                            "attribute pads[%d] is %lld: the last window would lie in the padding "
+                            "alone",
+                            d + SPATIAL,
+                            (long long)graph_ints_at(n, GRAPH_ATTR_PADS, d + SPATIAL, 0));
+    }
     shape_set(n->outputs[0], x->dtype, 4, dims);
     return NULL;
 }

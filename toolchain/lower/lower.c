@@ -72,8 +72,35 @@ struct lower_epilogue lower_epilogue_of(const struct lower *L, const struct grap
     return e;
 }
 
+// Sizes of every value, the model's inputs and outputs among them: nothing is empty, nothing larger
+// than the memory.
+static npu_status check_sizes(const struct graph *g, const struct hw *hw) {
+    npu_status all = NULL;
+    for (int i = 0; i < g->nvalue; i++) {
+        const struct graph_value *v = g->values[i];
+        if (!v || (v->data && !v->is_output && !graph_count_uses(g, v))) continue;
+        bool empty = false;
+        double bytes = (double)isa_dtype_bits((int)v->dtype) / 8;
+        for (int d = 0; d < v->rank; d++) {
+            bytes *= (double)v->dims[d];
+            if (v->dims[d] < 1 && !empty)
+                all = npu_status_join(
+                    all, npu_fail(UNSUPPORTED,
+                                  "value '%s' has dimension %d of size %lld; at least 1 is needed",
+                                  v->name, d, (long long)v->dims[d]));
+            empty |= v->dims[d] < 1;
+        }
+        if (bytes > (double)hw->dram_bytes)
+            all = npu_status_join(all, npu_fail(NO_FIT,
+                                                "value '%s' takes %.0f bytes, the target's memory "
+                                                "has %lld (dram.bytes)",
+                                                v->name, bytes, (long long)hw->dram_bytes));
+    }
+    return all;
+}
+
 // Every node that has no kernel, and every value of a type that no engine takes.
-static npu_status check(const struct graph *g) {
+static npu_status check(const struct graph *g, const struct hw *hw) {
     npu_status all = NULL;
     for (const struct graph_node *n = g->first; n; n = n->next) {
         if (!lower_fns[n->op])
@@ -89,16 +116,9 @@ static npu_status check(const struct graph *g) {
                     npu_fail(UNSUPPORTED,
                              "node '%s' (%s): value '%s' is %s, which engines do not take", n->name,
                              graph_ops[n->op].text, v->name, isa_dtype_name((int)v->dtype)));
-            for (int d = 0; d < v->rank; d++)
-                if (v->dims[d] < 1)
-                    all = npu_status_join(all, npu_fail(UNSUPPORTED,
-                                                        "node '%s' (%s): value '%s' has dimension "
-                                                        "%d of size %lld; at least 1 is needed",
-                                                        n->name, graph_ops[n->op].text, v->name, d,
-                                                        (long long)v->dims[d]));
         }
     }
-    return all;
+    return npu_status_join(all, check_sizes(g, hw));
 }
 
 // An output that is an input or a constant: its own buffer, filled by a copy.
@@ -208,7 +228,7 @@ static int choose_resident(const struct graph *g, const struct hw *hw,
 
 npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct lower_options *opt,
                        struct tile_program *out) {
-    NPU_TRY(check(g));
+    NPU_TRY(check(g, hw));
     int percent = opt->resident_percent;
     if (!percent) percent = opt->level >= 2 ? choose_resident(g, hw, opt) : 0;
     struct lower L = lowering(g, hw, opt, out);

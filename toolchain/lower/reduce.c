@@ -203,7 +203,7 @@ npu_status lower_reduce(struct lower *L, const struct graph_node *n) {
     if (mean && isa_dtype_is_int((int)x->dtype))
         return npu_fail(UNSUPPORTED, "the mean of %s elements; convert to a floating type first",
                         isa_dtype_name((int)x->dtype));
-    if (mean && !lower_chain_prepend(&r.chain, ISA_VOP_MUL, 1.0f / (float)count))
+    if (mean && !lower_chain_prepend(&r.chain, ISA_VOP_DIV, (float)count))
         return npu_fail(UNSUPPORTED,
                         "the chain after the mean has no room for the division by %lld",
                         (long long)count);

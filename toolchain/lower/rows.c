@@ -147,10 +147,10 @@ static void per_row(struct run *u, const int64_t *size, int from, int to,
 // rsqrt(v / n + epsilon) and v / n.
 static void scale_stat(struct run *u, const int64_t *size, int which, bool root) {
     struct isa_chain c =
-        chain_of(root ? 3 : 1, (struct isa_stage[]){{.op = ISA_VOP_MUL, .a = ISA_SRC_IMM0},
+        chain_of(root ? 3 : 1, (struct isa_stage[]){{.op = ISA_VOP_DIV, .a = ISA_SRC_IMM0},
                                                     {.op = ISA_VOP_ADD, .a = ISA_SRC_IMM1},
                                                     {.op = ISA_VOP_RSQRT}});
-    set_imm(&c, 0, 1.0f / (float)u->r->length);
+    set_imm(&c, 0, (float)u->r->length);
     if (root) set_imm(&c, 1, u->r->epsilon);
     per_row(u, size, which, which, &c);
 }

@@ -65,6 +65,9 @@ static npu_status run(const struct npuc_options *o, struct arena *a) {
     struct npuc_result r = {0};
     if (o->list) return npuc_list(o->list);
     NPU_TRY(npuc_compile(o, a, &r));
+    if ((o->info || o->disassemble) && o->output && !r.graph)
+        return npu_fail(USAGE, "-o %s: --%s of a program prints to standard output", o->output,
+                        o->info ? "info" : "disassemble");
     if (o->info || o->disassemble) NPU_TRY(inspect(o, &r));
     bool write = r.image && (o->output || (!o->info && !o->disassemble));
     NPU_TRY(npuc_emit(o, &r));

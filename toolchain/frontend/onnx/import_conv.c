@@ -87,7 +87,7 @@ static npu_status read_window(struct onnx_node *n, const struct graph_value *x, 
             BAD_INPUT,
             "attribute auto_pad is '%s', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
     else if (transpose && w->explicit_output)
-        same_pads(w, false, true);
+        same_pads(w, true, true); // as SAME_LOWER: only SAME_UPPER puts the odd one last
     return NULL;
 }
 
