@@ -11,7 +11,19 @@
 #include "runtime/base/str.h"
 #include "runtime/base/text.h"
 #include "runtime/include/npu/simulator.h"
+#include "simulator/exec/val.h"
 #include "simulator/npusim/report.h"
+
+// NPU_SIMD chooses the host's code path for values; results never depend on it.
+static npu_status choose_code_path(void) {
+    const char *name = getenv("NPU_SIMD");
+    int path = name ? val_isa_parse(name) : VAL_AUTO;
+    if (path < 0)
+        return npu_fail(USAGE, "NPU_SIMD=%s: expected sse2, avx2, avx512 or auto", name);
+    if (!val_set_isa((enum val_isa)path))
+        return npu_fail(UNSUPPORTED, "NPU_SIMD=%s: this processor lacks it", name);
+    return NULL;
+}
 
 // The program's machine with --set applied, as text for the device.
 static npu_status open_device(struct npusim *s) {
@@ -134,6 +146,7 @@ int main(int argc, char **argv) {
         s = (struct npusim){.o = &o, .a = a};
         st = npusim_options_parse(argc, argv, a, &o);
         npu_status_show_source(o.verbose);
+        if (!st) st = choose_code_path();
         if (!st) st = run(&s, &log);
     }
     npu_session_free(s.session);
