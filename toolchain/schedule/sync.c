@@ -20,7 +20,8 @@
 #include <string.h>
 
 #define ENGINES ((int)ISA_ENGINES)
-#define BUCKETS 1024
+#define BUCKETS 1024      // of DRAM
+#define ONCHIP_BUCKETS 32 // of SPM and PSUM, where blocks are large against the whole
 enum { AT_READ, AT_DONE, EPOCHS };
 
 // seq[e][b]: operations of engine b up to this number are known to have reached epoch e.
@@ -356,7 +357,7 @@ npu_status schedule_sync(struct tile_program *p) {
     bytes[ISA_PSUM] = hw_psum_bytes(p->hw);
     bytes[ISA_DRAM] = p->dram_bytes;
     for (int m = 0; m <= ISA_DRAM; m++)
-        s->mem[m].bucket_bytes = bytes[m] / BUCKETS + 64;
+        s->mem[m].bucket_bytes = bytes[m] / (m == ISA_DRAM ? BUCKETS : ONCHIP_BUCKETS) + 64;
     for (int i = 0; i < p->nop; i++)
         NPU_TRY(one(s, i));
     splice(s);
