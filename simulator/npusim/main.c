@@ -18,8 +18,7 @@
 static npu_status choose_code_path(void) {
     const char *name = getenv("NPU_SIMD");
     int path = name ? val_isa_parse(name) : VAL_AUTO;
-    if (path < 0)
-        return npu_fail(USAGE, "NPU_SIMD=%s: expected sse2, avx2, avx512 or auto", name);
+    if (path < 0) return npu_fail(USAGE, "NPU_SIMD=%s: expected sse2, avx2, avx512 or auto", name);
     if (!val_set_isa((enum val_isa)path))
         return npu_fail(UNSUPPORTED, "NPU_SIMD=%s: this processor lacks it", name);
     return NULL;
