@@ -10,6 +10,7 @@
 
 struct npuc_result {
     struct hw hw;
+    bool from_program;   // the input was a .npu: there is nothing to compile
     struct graph *graph; // NULL when the input was assembly or a program
     struct pass_log passes;
     struct tile_program *tiles;      // NULL when the pipeline stopped before

@@ -143,6 +143,7 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
                 USAGE,
                 "%s is a compiled program: --info and --disassemble look into it, npusim runs it",
                 o->input);
+        r->from_program = true;
         return container_read(a, bytes, o->input, CONTAINER_SKIP_WEIGHTS_CRC, &r->image);
     }
     if (is_text(bytes)) {

@@ -43,6 +43,7 @@ static void summary(const struct npuc_options *o, const struct npuc_result *r, c
     }
 }
 
+// The text goes to standard output, where the program itself does not: with a .npu as input, to -o.
 static npu_status inspect(const struct npuc_options *o, const struct npuc_result *r) {
     struct str text = {0};
     if (!r->image)
@@ -54,10 +55,15 @@ static npu_status inspect(const struct npuc_options *o, const struct npuc_result
     else
         st = asm_print_image(r->image, o->input, &text);
     if (!st) st = str_status(&text);
-    if (!st)
-        print(&text);
-    else
+    if (!st && r->from_program && o->output) {
+        st = file_write_atomic(o->output, (struct span){.data = (const uint8_t *)str_text(&text),
+                                                        .size = text.len});
         str_free(&text);
+    } else if (!st) {
+        print(&text);
+    } else {
+        str_free(&text);
+    }
     return st;
 }
 
@@ -65,11 +71,8 @@ static npu_status run(const struct npuc_options *o, struct arena *a) {
     struct npuc_result r = {0};
     if (o->list) return npuc_list(o->list);
     NPU_TRY(npuc_compile(o, a, &r));
-    if ((o->info || o->disassemble) && o->output && !r.graph)
-        return npu_fail(USAGE, "-o %s: --%s of a program prints to standard output", o->output,
-                        o->info ? "info" : "disassemble");
     if (o->info || o->disassemble) NPU_TRY(inspect(o, &r));
-    bool write = r.image && (o->output || (!o->info && !o->disassemble));
+    bool write = r.image && !r.from_program && (o->output || (!o->info && !o->disassemble));
     NPU_TRY(npuc_emit(o, &r));
     NPU_TRY(npuc_report(o, &r));
     if (!write) return NULL;

@@ -49,7 +49,9 @@ static void same_pads(struct window *w, bool lower, bool transpose) {
             total = (out - 1) * w->stride[d] + reach - w->in[d];
         }
         if (total < 0 && !transpose) total = 0;
-        int64_t small = total / 2;
+        // Half of it rounded down, towards minus infinity where the output is larger than asked
+        // for.
+        int64_t small = lower && total < 0 ? (total - 1) / 2 : total / 2;
         w->pad[d] = lower ? total - small : small;
         w->pad[d + 2] = total - w->pad[d];
     }
