@@ -61,6 +61,7 @@ struct graph_value {
                                // memory
     int64_t index_limit; // inputs of integer type that index a dimension: its size (0 unknown)
     enum isa_dtype file_dtype; // inputs and outputs: the type in the model's file
+    const char *file_name; // outputs: their name in the file where an input has it too; else NULL
 };
 
 // A node. inputs[0..nin) are the op's own inputs, then the chain's extra operands: chain_in[k] is

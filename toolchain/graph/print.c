@@ -297,6 +297,10 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
         str_puts(out, "out ");
         put_name(out, v);
         if (v->file_dtype != v->dtype) str_printf(out, " file=%s", isa_dtype_name(v->file_dtype));
+        if (v->file_name) {
+            str_puts(out, " name=");
+            put_quoted(out, v->file_name);
+        }
         str_putc(out, '\n');
     }
     return str_status(out);

@@ -53,6 +53,7 @@ static int first_elementwise(const struct graph_node *n) {
     case GRAPH_MATMUL:
     case GRAPH_CONV:
     case GRAPH_CONVT: return n->nown;
+    case GRAPH_ATTENTION:
     case GRAPH_POOL:
     case GRAPH_REDUCE:
     case GRAPH_BATCHNORM:

@@ -113,6 +113,7 @@ static npu_status place(struct pass_context *c, struct graph_node *n, struct gra
     case GRAPH_COPY: return NULL;
     case GRAPH_MATMUL:
     case GRAPH_SOFTMAX:
+    case GRAPH_ATTENTION:
     case GRAPH_LAYERNORM:
     case GRAPH_RMSNORM:
     case GRAPH_BATCHNORM:

@@ -63,6 +63,7 @@ static bool does_nothing(const struct graph_node *n) {
     case GRAPH_POOL:
     case GRAPH_REDUCE:
     case GRAPH_SOFTMAX:
+    case GRAPH_ATTENTION:
     case GRAPH_LAYERNORM:
     case GRAPH_RMSNORM:
     case GRAPH_BATCHNORM:
