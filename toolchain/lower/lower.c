@@ -26,6 +26,20 @@ static const char *op_text(struct lower *L, const struct graph_node *n) {
     return str_move(&s, L->a);
 }
 
+// Bytes of input i that any program has to read: of a table no more than the rows that are chosen.
+static int64_t needed_bytes(const struct graph_node *n, int i) {
+    int64_t bytes = graph_value_bytes(n->inputs[i]);
+    if (n->op != GRAPH_GATHER || i != 0) return bytes;
+    return lower_min(bytes,
+                     graph_value_elems(n->outputs[0]) * lower_dtype_bytes(n->inputs[0]->dtype));
+}
+
+static bool repeats(const struct graph_node *n, int i) {
+    for (int j = 0; j < i; j++)
+        if (n->inputs[j] == n->inputs[i]) return true;
+    return false;
+}
+
 void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel) {
     L->node = n;
     const char *op = op_text(L, n);
@@ -33,14 +47,9 @@ void lower_kernel(struct lower *L, const struct graph_node *n, const char *kerne
                                   n->norigin);
     L->kernel->text = lower_node_text(L, n, op);
     for (int i = 0; i < n->nin; i++) {
-        bool again = false;
-        for (int j = 0; j < i; j++)
-            again = again || n->inputs[j] == n->inputs[i];
-        if (again) continue;
-        if (n->inputs[i]->data)
-            L->kernel->weight_bytes += graph_value_bytes(n->inputs[i]);
-        else
-            L->kernel->input_bytes += graph_value_bytes(n->inputs[i]);
+        if (repeats(n, i)) continue;
+        *(n->inputs[i]->data ? &L->kernel->weight_bytes : &L->kernel->input_bytes) +=
+            needed_bytes(n, i);
     }
     for (int i = 0; i < n->nout; i++)
         L->kernel->output_bytes += graph_value_bytes(n->outputs[i]);
@@ -164,6 +173,16 @@ static npu_status lower_node(struct lower *L, const struct graph_node *n) {
     return st;
 }
 
+// A constant that an earlier kernel reads counts there: once is all that is needed.
+static void count_once(struct tile_kernel *k, const struct graph_node *n, bool *counted) {
+    for (int i = 0; i < n->nin; i++) {
+        const struct graph_value *v = n->inputs[i];
+        if (!v->data || repeats(n, i)) continue;
+        if (counted[v->id]) k->weight_bytes -= needed_bytes(n, i);
+        counted[v->id] = true;
+    }
+}
+
 // peak: most bytes of values in the scratchpad at once.
 static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *peak) {
     NPU_TRY(lower_storage(L));
@@ -171,6 +190,7 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
     for (const struct graph_node *n = L->g->first; n; n = n->next)
         count++;
     int64_t *live = ARENA_ARRAY(L->a, int64_t, (size_t)count + 1);
+    bool *counted = ARENA_ARRAY(L->a, bool, (size_t)L->g->nvalue + 1);
     *peak = resident_percent > 0 ? lower_reside(L, resident_percent, live) : 0;
     for (const struct graph_node *n = L->g->first; n; n = n->next, i++) {
         if (lower_is_alias(L, n)) continue;
@@ -178,6 +198,7 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
         L->resident_bytes = live[i];
         int first = L->p->nkernel;
         NPU_TRY_NOTE(lower_node(L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
+        if (first < L->p->nkernel) count_once(L->p->kernels[first], n, counted);
         for (; first < L->p->nkernel; first++)
             L->p->kernels[first]->resident_bytes = live[i];
     }
