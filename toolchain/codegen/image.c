@@ -15,7 +15,8 @@
 static void add_tensor(struct tile_program *p, const struct graph_value *v,
                        enum container_role role, enum tile_kind kind,
                        struct npu_image_tensor *out) {
-    *out = (struct npu_image_tensor){.name = v->name,
+    bool renamed = role == CONTAINER_ROLE_OUTPUT && v->file_name;
+    *out = (struct npu_image_tensor){.name = renamed ? v->file_name : v->name,
                                      .dtype = (int)v->dtype,
                                      .model_dtype = (int)(v->file_dtype ? v->file_dtype : v->dtype),
                                      .rank = v->rank,
@@ -127,6 +128,34 @@ static void stats(struct tile_program *p, struct npu_program_image *image) {
     image->nstats = 5;
 }
 
+// Where layers leave their results, added to what is known about the model.
+static void record(struct tile_program *p, const struct npu_image_record *made_from,
+                   struct npu_program_image *image) {
+    if (!made_from) return;
+    struct npu_image_record *r = arena_copy(p->arena, made_from, sizeof *made_from);
+    struct npu_image_result *to =
+        ARENA_ARRAY(p->arena, struct npu_image_result, (size_t)p->nresult + 1);
+    r->results = to;
+    for (int i = 0; i < p->nresult; i++) {
+        const struct tile_result *from = p->results[i];
+        const struct tile_buf *b = p->bufs[from->buf];
+        if (b->first_op < 0) continue;
+        struct npu_image_result *v = &to[r->nresults++];
+        *v = (struct npu_image_result){.name = from->value->name,
+                                       .first_tag = (uint32_t)from->first_kernel + 1,
+                                       .last_tag = (uint32_t)from->last_kernel + 1,
+                                       .space = (int)b->space,
+                                       .dtype = (int)from->value->dtype,
+                                       .rank = from->value->rank,
+                                       .address = (uint64_t)(b->addr[from->slot] + from->offset)};
+        for (int d = 0; d < v->rank; d++) {
+            v->dims[d] = from->value->dims[d];
+            v->strides[d] = from->stride[d];
+        }
+    }
+    image->record = r;
+}
+
 // Names of a role must differ; the graph's values have unique names, so nothing is left to do here.
 struct npu_program_image *codegen_image(struct tile_program *p, const struct graph *g,
                                         struct span code, const struct codegen_options *o) {
@@ -148,6 +177,7 @@ struct npu_program_image *codegen_image(struct tile_program *p, const struct gra
     weights(p, image);
     tags(p, image);
     stats(p, image);
+    record(p, o->record, image);
     struct npu_image_entry *e = ARENA_NEW(p->arena, struct npu_image_entry);
     e->name = "main";
     image->entries = e;

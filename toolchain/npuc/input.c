@@ -10,6 +10,7 @@
 #include "runtime/base/text.h"
 #include "toolchain/asm/asm.h"
 #include "toolchain/frontend/onnx/onnx.h"
+#include "toolchain/frontend/pt2/pt2.h"
 #include "toolchain/frontend/text/text_graph.h"
 
 // Splits "NAME=REST" at the last '='-free name; names of tensors may contain ':' and '/', not '='.
@@ -102,10 +103,6 @@ static npu_status no_model_options(const struct npuc_options *o, const char *wha
     return NULL;
 }
 
-static bool starts_with(struct span bytes, const char *text, size_t n) {
-    return bytes.size >= n && !memcmp(bytes.data, text, n);
-}
-
 // Printable ASCII, tabs, newlines and UTF-8 in the first bytes.
 static bool is_text(struct span bytes) {
     size_t n = bytes.size < 4096 ? bytes.size : 4096;
@@ -153,9 +150,7 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
         return asm_assemble(a, bytes, o->input, o->target_given || o->set.n ? &machine : NULL,
                             &r->image);
     }
-    if (starts_with(bytes, "PK\x03\x04", 4))
-        return npu_fail(UNSUPPORTED,
-                        "%s is a zip archive (a torch.export .pt2?); expected " ACCEPTED, o->input);
+    if (pt2_probe(bytes)) return pt2_refuse(o->input, a);
     if (!onnx_probe(bytes)) return npu_fail(BAD_INPUT, "%s is none of: " ACCEPTED, o->input);
     return import_onnx(o, a, bytes, r);
 }

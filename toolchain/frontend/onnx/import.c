@@ -269,7 +269,10 @@ static npu_status mark_outputs(struct importer *m, struct scope *s) {
             v = copy->outputs[0];
         }
         const struct graph_value *holder = graph_find_value(m->g, name);
-        if (!holder || !holder->is_input) graph_rename_value(m->g, v, name);
+        if (!holder || !holder->is_input)
+            graph_rename_value(m->g, v, name);
+        else
+            v->file_name = holder->name;
         const Onnx__TypeProto *type = p->output[k]->type;
         if (type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
             type->tensor_type->has_elem_type) {

@@ -90,7 +90,8 @@ static bool read_output(struct text_state *s) {
     if (!text_read_name(s, &name) || !text_find(s, at, name, &v)) return false;
     if (v->is_output) return text_fault(s, at, "%%%.200s is an output already", name);
     if (eat_key(s, "file") && !text_read_dtype(s, &file)) return false;
-    if (!at_statement_end(s, "file=DTYPE or the end of the line")) return false;
+    if (eat_key(s, "name") && !text_read_string(s, &v->file_name)) return false;
+    if (!at_statement_end(s, "file=DTYPE, name=\"NAME\" or the end of the line")) return false;
     if (file != ISA_DTYPE_NONE) v->file_dtype = file;
     graph_add_output(s->g, v);
     return true;
