@@ -162,6 +162,7 @@ static npu_status import_node(struct importer *m, struct scope *s, const Onnx__N
             n.label = arena_printf(m->arena, "%s%s.part", s->prefix, p->output[k]);
             break;
         }
+    n.b = (struct build){m->g, m->arena, m->temp, n.name, n.label};
     struct graph_node *last = m->g->last;
     bool missing = false;
     npu_status failed = gather_inputs(&n, &missing);

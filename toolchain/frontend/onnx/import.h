@@ -15,6 +15,7 @@
 #define NPU_FRONTEND_ONNX_IMPORT_H
 
 #include "runtime/base/diag.h"
+#include "toolchain/frontend/common/build.h"
 #include "toolchain/frontend/onnx/onnx.h"
 #include "toolchain/frontend/onnx/reader.h"
 
@@ -48,6 +49,7 @@ struct scope {
 extern struct graph_value onnx_missing;
 
 struct onnx_node {
+    struct build b;
     struct importer *m;
     struct scope *s;
     const Onnx__NodeProto *p;
@@ -100,58 +102,27 @@ NPU_MUST_USE npu_status onnx_axes(struct onnx_node *n, const int64_t *axes, int 
 // Output k of the node is v. Unnamed outputs are ignored.
 NPU_MUST_USE npu_status onnx_bind(struct onnx_node *n, int k, struct graph_value *v);
 
-// ---- emitting core nodes ---------------------------------------------------------------------
-struct graph_node *onnx_core(struct onnx_node *n, enum graph_op op, int nin,
-                             struct graph_value *const *in);
-// Infers, folds when everything is constant and small; *out is the result.
-NPU_MUST_USE npu_status onnx_emit(struct onnx_node *n, struct graph_node *node,
-                                  struct graph_value **out);
+// ---- emitting core nodes: frontend/common/build.h for a node of ONNX -------------------------
+#define onnx_core(n, ...) build_core(&(n)->b, __VA_ARGS__)
+#define onnx_emit(n, ...) build_emit(&(n)->b, __VA_ARGS__)
+#define onnx_map(n, ...) build_map(&(n)->b, __VA_ARGS__)
+#define onnx_map1(n, ...) build_map1(&(n)->b, __VA_ARGS__)
+#define onnx_map2(n, ...) build_map2(&(n)->b, __VA_ARGS__)
+#define onnx_cast(n, ...) build_cast(&(n)->b, __VA_ARGS__)
+#define onnx_reshape(n, ...) build_reshape(&(n)->b, __VA_ARGS__)
+#define onnx_transpose(n, ...) build_transpose(&(n)->b, __VA_ARGS__)
+#define onnx_expand(n, ...) build_expand(&(n)->b, __VA_ARGS__)
+#define onnx_slice(n, ...) build_slice(&(n)->b, __VA_ARGS__)
+#define onnx_concat(n, ...) build_concat(&(n)->b, __VA_ARGS__)
+#define onnx_gather(n, ...) build_gather(&(n)->b, __VA_ARGS__)
+#define onnx_reduce(n, ...) build_reduce(&(n)->b, __VA_ARGS__)
+#define onnx_matmul(n, ...) build_matmul(&(n)->b, __VA_ARGS__)
+#define onnx_pad(n, ...) build_pad(&(n)->b, __VA_ARGS__)
+#define onnx_softmax(n, ...) build_softmax(&(n)->b, __VA_ARGS__)
+#define onnx_new_const(n, ...) build_new_const(&(n)->b, __VA_ARGS__)
+#define onnx_new_ints(n, ...) build_new_ints(&(n)->b, __VA_ARGS__)
+#define onnx_new_scalar(n, ...) build_new_scalar(&(n)->b, __VA_ARGS__)
 
-// A MAP from a chain in words: stages separated by ';', each an operation and its operands: acc in0
-// in1 in2 tmp, a number, or $0..$7 for params[]; "=tmp" after a stage saves its result. dtype NONE:
-// the inputs' promoted type. Small constant operands become immediates.
-//     onnx_map(n, ISA_F32, "mul $0 =tmp; mov in0; lt 0; sel tmp in0", (double[]){alpha}, 1, &x, &y)
-NPU_MUST_USE npu_status onnx_map(struct onnx_node *n, enum isa_dtype dtype, const char *chain,
-                                 const double *params, int nin, struct graph_value *const *in,
-                                 struct graph_value **out);
-NPU_MUST_USE npu_status onnx_map1(struct onnx_node *n, const char *chain, struct graph_value *x,
-                                  struct graph_value **out);
-NPU_MUST_USE npu_status onnx_map2(struct onnx_node *n, const char *chain, struct graph_value *x,
-                                  struct graph_value *y, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_cast(struct onnx_node *n, struct graph_value *x, enum isa_dtype to,
-                                  struct graph_value **out);
-NPU_MUST_USE npu_status onnx_reshape(struct onnx_node *n, struct graph_value *x, int rank,
-                                     const int64_t *dims, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_transpose(struct onnx_node *n, struct graph_value *x,
-                                       const int64_t *perm, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_expand(struct onnx_node *n, struct graph_value *x, int rank,
-                                    const int64_t *dims, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_slice(struct onnx_node *n, struct graph_value *x,
-                                   const int64_t *starts, const int64_t *sizes,
-                                   const int64_t *steps, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_concat(struct onnx_node *n, int count, struct graph_value *const *in,
-                                    int axis, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_gather(struct onnx_node *n, struct graph_value *x,
-                                    struct graph_value *index, int axis, struct graph_value **out);
-NPU_MUST_USE npu_status onnx_reduce(struct onnx_node *n, struct graph_value *x, const char *mode,
-                                    int count, const int64_t *axes, bool keepdims,
-                                    struct graph_value **out);
-NPU_MUST_USE npu_status onnx_matmul(struct onnx_node *n, struct graph_value *a,
-                                    struct graph_value *b, bool ta, bool tb,
-                                    struct graph_value **out);
-NPU_MUST_USE npu_status onnx_pad(struct onnx_node *n, struct graph_value *x, const int64_t *before,
-                                 const int64_t *after, const char *mode, double value,
-                                 struct graph_value **out);
-NPU_MUST_USE npu_status onnx_softmax(struct onnx_node *n, struct graph_value *x, int axis,
-                                     bool logarithm, struct graph_value **out);
-
-// New constants.
-struct graph_value *onnx_new_const(struct onnx_node *n, enum isa_dtype dtype, int rank,
-                                   const int64_t *dims, const void *data);
-struct graph_value *onnx_new_ints(struct onnx_node *n, int rank, const int64_t *dims,
-                                  const int64_t *items);
-// A scalar of a type.
-struct graph_value *onnx_new_scalar(struct onnx_node *n, enum isa_dtype dtype, double v);
 NPU_MUST_USE npu_status onnx_tensor_const(struct onnx_node *n, const Onnx__TensorProto *p,
                                           struct graph_value **out);
 
