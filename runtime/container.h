@@ -132,6 +132,39 @@ struct npu_image_stat {
     int64_t value;
 };
 
+/// One option that the program was compiled with: "level" "2", "skip" "fuse_map", "shape"
+/// "x=1,512". Names may repeat. A file is named without its folder.
+struct npu_image_option {
+    const char *name, *value;
+};
+
+/// A value of the compiled graph that layers store: element (i0, i1, ...) lies at address + (sum of
+/// i_d * strides[d]) elements of dtype when the last of its layers is over. It may lie there for a
+/// short time only.
+struct npu_image_result {
+    const char *name;                    // of the graph's value
+    uint32_t first_tag, last_tag;        // of the layers that store it
+    int space;                           // enum isa_space: ISA_DRAM or ISA_SPM
+    int dtype;                           // enum isa_dtype, of 8 bits and more
+    int rank;                            // 0..CONTAINER_MAX_RANK
+    int64_t dims[CONTAINER_MAX_RANK];    // 1 and up
+    int64_t strides[CONTAINER_MAX_RANK]; // elements, 0 and up
+    uint64_t address;                    // bytes, in DRAM relative to the program's own
+};
+
+/// What it takes to make the program's graph again and to compare its layers with it
+/// (npusim --check-layers).
+struct npu_image_record {
+    const char *model; // the model's file name, without its folder
+    uint64_t model_bytes;
+    uint32_t model_crc;  // CRC-32 of the file
+    uint64_t graph_hash; // of the graph behind the last pass
+    const struct npu_image_option *options;
+    size_t noptions;
+    const struct npu_image_result *results;
+    size_t nresults;
+};
+
 struct npu_program_image {
     // META
     const char *name;       // program
@@ -160,6 +193,8 @@ struct npu_program_image {
     size_t nbuffers;
     const struct npu_image_stat *stats;
     size_t nstats;
+    // RECORD
+    const struct npu_image_record *record; // NULL: the program was not compiled from a model
     // WEIGHTS
     const struct npu_image_weights *weights; // an image that was read has one chunk, or none
     size_t nweights;
@@ -225,6 +260,9 @@ const struct npu_image_segment *container_find_segment(const struct npu_program_
 /// chunk of constants); an empty span for the other kinds.
 struct span container_segment_bytes(const struct npu_program_image *image,
                                     const struct npu_image_segment *segment);
+
+/// CRC-32 (zlib's) continued over `bytes`; start with 0.
+uint32_t container_crc(uint32_t crc, struct span bytes);
 
 /// Words of container.def; "?" when unknown.
 const char *container_role_name(enum container_role role);

@@ -339,5 +339,6 @@ npu_status container_check(const struct npu_program_image *image, const char *wh
     if (c.faults.count == 0) check_tensors(&c); // looks segments up: they must be in order
     check_names(&c);
     check_debug(&c);
+    diag_add(&c.faults, container_check_record(image, where));
     return diag_finish(&c.faults);
 }

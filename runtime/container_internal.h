@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared by the files container*.c: the layout of a .npu file's header and section table, and the
-// translation between an image and its two protobuf messages.
+// translation between an image and its protobuf messages.
 #ifndef RUNTIME_CONTAINER_INTERNAL_H
 #define RUNTIME_CONTAINER_INTERNAL_H
 
@@ -46,9 +46,6 @@ extern const struct container_row container_rows[CONTAINER_ROWS];
 /// Row of a section code; NULL when unknown.
 const struct container_row *container_find_row(uint32_t code);
 
-/// CRC-32 (zlib's) continued over `bytes`; start with 0.
-uint32_t container_crc(uint32_t crc, struct span bytes);
-
 /// Little-endian numbers at any alignment.
 uint16_t container_get_u16(const uint8_t *p);
 uint32_t container_get_u32(const uint8_t *p);
@@ -67,6 +64,26 @@ NPU_MUST_USE npu_status container_unpack_meta(struct arena *a, struct span bytes
                                               struct npu_program_image *image);
 NPU_MUST_USE npu_status container_unpack_debug(struct arena *a, struct span bytes,
                                                struct npu_program_image *image);
+
+/// Section RECORD of an image that has one; of NULL bytes: the image has none.
+struct span container_pack_record(const struct npu_program_image *image, struct arena *a);
+NPU_MUST_USE npu_status container_unpack_record(struct arena *a, struct span bytes,
+                                                struct npu_program_image *image);
+
+/// The part of container_check about the record; NULL when there is none.
+NPU_MUST_USE npu_status container_check_record(const struct npu_program_image *image,
+                                               const char *where);
+
+struct ProtobufCMessageDescriptor;
+
+/// Parses bytes as a message whose strings and arrays stay in the arena. BAD_INPUT, as
+/// container_unpack_meta.
+NPU_MUST_USE npu_status container_unpack_message(struct arena *a, struct span bytes,
+                                                 const struct ProtobufCMessageDescriptor *kind,
+                                                 void **out);
+
+/// Pointers to `count` new messages of `bytes` each, initialised by `init`.
+void *container_new_messages(struct arena *a, size_t bytes, void (*init)(void *), size_t count);
 
 /// Bytes of section WEIGHTS: up to the end of the last chunk.
 uint64_t container_weights_bytes(const struct npu_program_image *image);

@@ -16,8 +16,7 @@ static char *text(const char *s) {
     return (char *)(s ? s : "");
 }
 
-// Array of pointers to `count` new messages of `bytes` each, initialised by `init`.
-static void *messages(struct arena *a, size_t bytes, void (*init)(void *), size_t count) {
+void *container_new_messages(struct arena *a, size_t bytes, void (*init)(void *), size_t count) {
     void **list = ARENA_ARRAY(a, void *, count);
     for (size_t i = 0; i < count; i++) {
         list[i] = arena_alloc(a, bytes);
@@ -57,7 +56,7 @@ static void put_entry(struct arena *a, const struct npu_image_entry *from, Npu__
     to->n_tensors = from->ntensors;
     to->tensors = (uint32_t *)from->tensors;
     to->n_launches = from->nlaunches;
-    to->launches = messages(a, sizeof(Npu__Launch), launch_any, from->nlaunches);
+    to->launches = container_new_messages(a, sizeof(Npu__Launch), launch_any, from->nlaunches);
     for (size_t i = 0; i < from->nlaunches; i++) {
         to->launches[i]->code_offset = from->launches[i].code_offset;
         to->launches[i]->tag = from->launches[i].tag;
@@ -76,11 +75,11 @@ struct span container_pack_meta(const struct npu_program_image *image, struct ar
     meta.spm_peak_bytes = image->spm_peak_bytes;
     meta.psum_peak_bytes = image->psum_peak_bytes;
     meta.n_tensors = image->ntensors;
-    meta.tensors = messages(a, sizeof(Npu__Tensor), tensor_any, image->ntensors);
+    meta.tensors = container_new_messages(a, sizeof(Npu__Tensor), tensor_any, image->ntensors);
     for (size_t i = 0; i < image->ntensors; i++)
         put_tensor(&image->tensors[i], meta.tensors[i]);
     meta.n_segments = image->nsegments;
-    meta.segments = messages(a, sizeof(Npu__Segment), segment_any, image->nsegments);
+    meta.segments = container_new_messages(a, sizeof(Npu__Segment), segment_any, image->nsegments);
     for (size_t i = 0; i < image->nsegments; i++) {
         const struct npu_image_segment *from = &image->segments[i];
         Npu__Segment *to = meta.segments[i];
@@ -91,7 +90,7 @@ struct span container_pack_meta(const struct npu_program_image *image, struct ar
         to->section_offset = from->section_offset;
     }
     meta.n_entries = image->nentries;
-    meta.entries = messages(a, sizeof(Npu__Entry), entry_any, image->nentries);
+    meta.entries = container_new_messages(a, sizeof(Npu__Entry), entry_any, image->nentries);
     for (size_t i = 0; i < image->nentries; i++)
         put_entry(a, &image->entries[i], meta.entries[i]);
     size_t size = npu__meta__get_packed_size(&meta);
@@ -137,21 +136,21 @@ struct span container_pack_debug(const struct npu_program_image *image, struct a
     Npu__Debug debug;
     npu__debug__init(&debug);
     debug.n_tags = image->ntags;
-    debug.tags = messages(a, sizeof(Npu__Tag), tag_any, image->ntags);
+    debug.tags = container_new_messages(a, sizeof(Npu__Tag), tag_any, image->ntags);
     for (size_t i = 0; i < image->ntags; i++)
         put_tag(a, &image->tags[i], debug.tags[i]);
     debug.n_spans = image->nspans;
-    debug.spans = messages(a, sizeof(Npu__Span), span_any, image->nspans);
+    debug.spans = container_new_messages(a, sizeof(Npu__Span), span_any, image->nspans);
     for (size_t i = 0; i < image->nspans; i++) {
         debug.spans[i]->id = image->spans[i].id;
         debug.spans[i]->name = text(image->spans[i].name);
     }
     debug.n_buffers = image->nbuffers;
-    debug.buffers = messages(a, sizeof(Npu__Buffer), buffer_any, image->nbuffers);
+    debug.buffers = container_new_messages(a, sizeof(Npu__Buffer), buffer_any, image->nbuffers);
     for (size_t i = 0; i < image->nbuffers; i++)
         put_buffer(&image->buffers[i], debug.buffers[i]);
     debug.n_stats = image->nstats;
-    debug.stats = messages(a, sizeof(Npu__Stat), stat_any, image->nstats);
+    debug.stats = container_new_messages(a, sizeof(Npu__Stat), stat_any, image->nstats);
     for (size_t i = 0; i < image->nstats; i++) {
         debug.stats[i]->name = text(image->stats[i].name);
         debug.stats[i]->value = image->stats[i].value;
@@ -186,9 +185,8 @@ static void budget_free(void *data, void *block) {
     (void)block;
 }
 
-// Parses `bytes` as a message whose strings and arrays stay in the arena.
-static npu_status unpack(struct arena *a, struct span bytes,
-                         const ProtobufCMessageDescriptor *descriptor, void **out) {
+npu_status container_unpack_message(struct arena *a, struct span bytes,
+                                    const ProtobufCMessageDescriptor *descriptor, void **out) {
     // The least that a launch or a segment takes is 7 bytes, for some 150 of structs and scanning.
     struct budget budget = {a, (size_t)64 * 1024 + bytes.size * 40, false};
     ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
@@ -239,7 +237,7 @@ static void get_entry(struct arena *a, const Npu__Entry *from, struct npu_image_
 npu_status container_unpack_meta(struct arena *a, struct span bytes,
                                  struct npu_program_image *image) {
     void *message;
-    NPU_TRY(unpack(a, bytes, &npu__meta__descriptor, &message));
+    NPU_TRY(container_unpack_message(a, bytes, &npu__meta__descriptor, &message));
     const Npu__Meta *meta = message;
     image->name = meta->name;
     image->producer = meta->producer;
@@ -302,7 +300,7 @@ static struct npu_image_tag *get_tags(struct arena *a, const Npu__Debug *debug) 
 npu_status container_unpack_debug(struct arena *a, struct span bytes,
                                   struct npu_program_image *image) {
     void *message;
-    NPU_TRY(unpack(a, bytes, &npu__debug__descriptor, &message));
+    NPU_TRY(container_unpack_message(a, bytes, &npu__debug__descriptor, &message));
     const Npu__Debug *debug = message;
     struct npu_image_span *spans = ARENA_ARRAY(a, struct npu_image_span, debug->n_spans);
     for (size_t i = 0; i < debug->n_spans; i++)

@@ -266,6 +266,9 @@ npu_status container_read(struct arena *a, struct span file, const char *where, 
     NPU_TRY(read_section(&r, CONTAINER_CODE, &image->code));
     NPU_TRY(read_section(&r, CONTAINER_DEBUG, &bytes));
     NPU_TRY_NOTE(container_unpack_debug(a, bytes, image), "%s: section DEBUG", where);
+    NPU_TRY(read_section(&r, CONTAINER_RECORD, &bytes));
+    if (bytes.data)
+        NPU_TRY_NOTE(container_unpack_record(a, bytes, image), "%s: section RECORD", where);
     NPU_TRY(read_weights(&r, image));
     NPU_TRY(container_check(image, where));
     *out = image;

@@ -161,6 +161,8 @@ static npu_status build(const struct npu_program_image *image, struct arena *a, 
     NPU_TRY(add_section(l, a, CONTAINER_ROW_CODE, image->code));
     struct span debug = container_pack_debug(image, a);
     if (debug.size > 0) NPU_TRY(add_section(l, a, CONTAINER_ROW_DEBUG, debug));
+    if (image->record)
+        NPU_TRY(add_section(l, a, CONTAINER_ROW_RECORD, container_pack_record(image, a)));
     if (container_weights_bytes(image) > 0) add_weights(l, image);
     lay_out(l);
     return NULL;

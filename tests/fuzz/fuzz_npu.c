@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a .npu program: as they are; with every checksum made right, so that what is behind
-// them is reached; and as the contents of its two metadata sections, which in a file are
+// them is reached; and as the contents of its metadata sections, which in a file are
 // compressed. What is accepted must write and read back, and its tables can be walked.
 //
 // links: npu_runtime
@@ -49,6 +49,15 @@ static void walk(const struct npu_program_image *m) {
     }
     for (size_t i = 0; i < m->nbuffers; i++)
         touch_text(m->buffers[i].name);
+    const struct npu_image_record *r = m->record;
+    for (size_t i = 0; r && i < r->noptions; i++) {
+        touch_text(r->options[i].name);
+        touch_text(r->options[i].value);
+    }
+    for (size_t i = 0; r && i < r->nresults; i++) {
+        touch_text(r->results[i].name);
+        if (!container_find_tag(m, r->results[i].last_tag)) abort();
+    }
     touch_text(m->hw_yaml);
 }
 
@@ -90,15 +99,17 @@ static void read_sealed(const uint8_t *data, size_t size) {
     free(file);
 }
 
-// The bytes as Meta and as Debug, checked as one image.
+// The bytes as Meta, Debug and Record, checked as one image.
 static void read_messages(const uint8_t *data, size_t size) {
     static const uint8_t code[16];
     struct arena *a = arena_new();
     struct npu_program_image image = {.hw_yaml = "x", .code = {code, sizeof code}};
     npu_status meta = container_unpack_meta(a, (struct span){data, size}, &image);
     npu_status debug = container_unpack_debug(a, (struct span){data, size}, &image);
-    npu_status st = meta || debug ? NULL : container_check(&image, "fuzz");
-    if (!meta && !debug && !st) walk(&image);
+    npu_status record = container_unpack_record(a, (struct span){data, size}, &image);
+    npu_status st = meta || debug || record ? NULL : container_check(&image, "fuzz");
+    if (!meta && !debug && !record && !st) walk(&image);
+    npu_status_free(record);
     npu_status_free(meta);
     npu_status_free(debug);
     npu_status_free(st);

@@ -22,6 +22,9 @@
 //        m=N n=N k=N batch=N type=CODE nodes="",...
 //   .span N "NAME"   .stat "NAME" VALUE
 //   .buffer "NAME" DTYPE[D,...] at=BYTES bytes=N [tag=N]
+//   .model "FILE" bytes=N crc=N graph=N                   what the program was compiled from
+//   .option "NAME" "VALUE"                                with which options
+//   .result "NAME" dram|spm DTYPE[D,...] [STRIDE,...] at=BYTES first=TAG last=TAG
 //   .weights BYTES                      where in the constants the next bytes go
 //   .hex 00 ff ...
 //   .incbin "FILE", OFFSET, SIZE, CRC   bytes of a file, beside the text's file or the current

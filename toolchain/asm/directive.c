@@ -23,6 +23,27 @@ static void text_into(struct asm_state *s, struct asm_line *line, const char **f
     if (asm_string(s, line, &text, NULL) && asm_end(s, line)) *field = text;
 }
 
+// "[N,N,...]", at most CONTAINER_MAX_RANK of them.
+static bool numbers(struct asm_state *s, struct asm_line *line, const char *what, int *count,
+                    int64_t *out) {
+    *count = 0;
+    if (!asm_eat(line, '[')) {
+        asm_fault(s, line, line->p, "'[' and the %s are expected", what);
+        return false;
+    }
+    if (asm_eat(line, ']')) return true;
+    do {
+        if (*count == CONTAINER_MAX_RANK) {
+            asm_fault(s, line, line->p, "more than %d %s", CONTAINER_MAX_RANK, what);
+            return false;
+        }
+        if (!asm_i64(s, line, &out[(*count)++])) return false;
+    } while (asm_eat(line, ','));
+    if (asm_eat(line, ']')) return true;
+    asm_fault(s, line, line->p, "',' or ']' is expected");
+    return false;
+}
+
 static bool dims(struct asm_state *s, struct asm_line *line, int *dtype, int *rank, int64_t *out) {
     const char *at;
     const size_t n = asm_word(line, &at);
@@ -33,22 +54,7 @@ static bool dims(struct asm_state *s, struct asm_line *line, int *dtype, int *ra
         asm_fault(s, line, at, "an element type is expected: f32 f16 bf16 i8 i32 i64 ...");
         return false;
     }
-    *rank = 0;
-    if (!asm_eat(line, '[')) {
-        asm_fault(s, line, line->p, "'[' and the dimensions are expected");
-        return false;
-    }
-    if (asm_eat(line, ']')) return true;
-    do {
-        if (*rank == CONTAINER_MAX_RANK) {
-            asm_fault(s, line, line->p, "more than %d dimensions", CONTAINER_MAX_RANK);
-            return false;
-        }
-        if (!asm_i64(s, line, &out[(*rank)++])) return false;
-    } while (asm_eat(line, ','));
-    if (asm_eat(line, ']')) return true;
-    asm_fault(s, line, line->p, "',' or ']' is expected");
-    return false;
+    return numbers(s, line, "dimensions", rank, out);
 }
 
 // Bytes of a contiguous tensor; what is absurd becomes 0 and is then refused by container_check.
@@ -184,6 +190,47 @@ static void buffer(struct asm_state *s, struct asm_line *line) {
     if (asm_string(s, line, &b.name, NULL) && dims(s, line, &b.dtype, &b.rank, b.dims) &&
         asm_args(s, line, args, 3))
         VEC_PUSH(s->arena, &s->buffers, b);
+}
+
+// The record starts with .model; options and results may stand before it.
+static void model(struct asm_state *s, struct asm_line *line) {
+    struct npu_image_record *r = &s->record;
+    struct asm_arg args[] = {{.key = "bytes", .type = ASM_U64, .out = &r->model_bytes},
+                             {.key = "crc", .type = ASM_U32, .out = &r->model_crc},
+                             {.key = "graph", .type = ASM_U64, .out = &r->graph_hash}};
+    if (asm_string(s, line, &r->model, NULL) && asm_args(s, line, args, 3)) s->have_record = true;
+}
+
+static void option(struct asm_state *s, struct asm_line *line) {
+    struct npu_image_option o;
+    if (asm_string(s, line, &o.name, NULL) && asm_string(s, line, &o.value, NULL) &&
+        asm_end(s, line))
+        VEC_PUSH(s->arena, &s->options, o);
+}
+
+static void result(struct asm_state *s, struct asm_line *line) {
+    struct npu_image_result r = {0};
+    struct asm_arg args[] = {{.key = "at", .type = ASM_U64, .out = &r.address},
+                             {.key = "first", .type = ASM_U32, .out = &r.first_tag},
+                             {.key = "last", .type = ASM_U32, .out = &r.last_tag}};
+    const char *at;
+    int strides;
+    if (!asm_string(s, line, &r.name, NULL)) return;
+    const size_t n = asm_word(line, &at);
+    r.space = n == 3 && !memcmp(at, "spm", 3)    ? ISA_SPM
+              : n == 4 && !memcmp(at, "dram", 4) ? ISA_DRAM
+                                                 : ISA_SPACE_NONE;
+    if (!r.space) {
+        asm_fault(s, line, at, "dram or spm is expected");
+        return;
+    }
+    if (!dims(s, line, &r.dtype, &r.rank, r.dims) ||
+        !numbers(s, line, "strides", &strides, r.strides))
+        return;
+    if (strides != r.rank)
+        asm_fault(s, line, line->p, "%d strides for %d dimensions", strides, r.rank);
+    else if (asm_args(s, line, args, 3))
+        VEC_PUSH(s->arena, &s->results, r);
 }
 
 static void add_weights(struct asm_state *s, struct span bytes) {
@@ -341,7 +388,8 @@ void asm_directive(struct asm_state *s, struct asm_line *line, const char *name,
         {"output", output},   {"state", state},       {"segment", segment}, {"dram", dram},
         {"peak", peak},       {"entry", entry},       {"launch", launch},   {"tag", tag},
         {"span", span_row},   {"stat", stat},         {"buffer", buffer},   {"weights", weights},
-        {"hex", hex},         {"incbin", incbin},
+        {"hex", hex},         {"incbin", incbin},     {"model", model},     {"option", option},
+        {"result", result},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strlen(rows[i].name) != len || memcmp(rows[i].name, name, len) != 0) continue;

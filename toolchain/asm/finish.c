@@ -135,6 +135,13 @@ npu_status asm_finish(struct asm_state *s, const struct asm_machine *given) {
     m->nbuffers = s->buffers.len;
     m->stats = s->stats.ptr;
     m->nstats = s->stats.len;
+    if (s->have_record) {
+        s->record.options = s->options.ptr;
+        s->record.noptions = s->options.len;
+        s->record.results = s->results.ptr;
+        s->record.nresults = s->results.len;
+        m->record = arena_copy(s->arena, &s->record, sizeof s->record);
+    }
     m->weights = s->weights.ptr;
     m->nweights = s->weights.len;
     return NULL;

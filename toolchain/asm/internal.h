@@ -53,11 +53,14 @@ struct asm_state {
     VEC(struct npu_image_span) spans;
     VEC(struct npu_image_buffer) buffers;
     VEC(struct npu_image_stat) stats;
+    VEC(struct npu_image_option) options;
+    VEC(struct npu_image_result) results;
+    struct npu_image_record record;
     VEC(const char *) sets;
     struct str yaml;
     struct asm_bytes hex; // the chunk that .hex lines are filling
     uint64_t weights_at;  // next byte of the constants
-    bool have_dram, have_hash, code_bytes_given;
+    bool have_dram, have_hash, have_record, code_bytes_given;
     uint64_t hash[2];
     struct npu_program_image image;
 };

@@ -244,6 +244,33 @@ static void put_debug(struct str *out, const struct npu_program_image *m) {
     }
 }
 
+static void put_record(struct str *out, const struct npu_image_record *r) {
+    if (!r) return;
+    str_puts(out, ".model ");
+    put_text(out, r->model);
+    str_printf(out, " bytes=%" PRIu64 " crc=0x%" PRIx32 " graph=0x%" PRIx64 "\n", r->model_bytes,
+               r->model_crc, r->graph_hash);
+    for (size_t i = 0; i < r->noptions; i++) {
+        str_puts(out, ".option ");
+        put_text(out, r->options[i].name);
+        str_putc(out, ' ');
+        put_text(out, r->options[i].value);
+        str_putc(out, '\n');
+    }
+    for (size_t i = 0; i < r->nresults; i++) {
+        const struct npu_image_result *v = &r->results[i];
+        str_puts(out, ".result ");
+        put_text(out, v->name);
+        str_puts(out, v->space == ISA_SPM ? " spm" : " dram");
+        put_shape(out, v->dtype, v->rank, v->dims);
+        str_puts(out, " [");
+        for (int d = 0; d < v->rank; d++)
+            str_printf(out, "%s%" PRId64, d ? "," : "", v->strides[d]);
+        str_printf(out, "] at=0x%" PRIx64 " first=%" PRIu32 " last=%" PRIu32 "\n", v->address,
+                   v->first_tag, v->last_tag);
+    }
+}
+
 // ---- constants
 
 static void put_hex(struct str *out, struct span bytes) {
@@ -369,6 +396,7 @@ npu_status asm_print_image(const struct npu_program_image *m, const char *file, 
     put_tensors(out, m);
     put_entries(out, m, mark);
     put_debug(out, m);
+    put_record(out, m->record);
     if (!st) st = put_weights(out, m, file);
     str_putc(out, '\n');
     if (!st) print_code(m->code, mark, out);

@@ -16,6 +16,7 @@ struct codegen_options {
     const char *producer;
     const char *target; // preset name or description file
     const char *dtype_mode;
+    const struct npu_image_record *record; // without results, which are added; NULL: none
 };
 
 // A stream of instructions with final addresses, HALT at the end.

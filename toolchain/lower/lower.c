@@ -183,6 +183,21 @@ static void count_once(struct tile_kernel *k, const struct graph_node *n, bool *
     }
 }
 
+// Notes where the results of n lie, which the kernels from `first` on store.
+static void note_results(struct lower *L, const struct graph_node *n, int first) {
+    for (int i = 0; i < n->nout && first < L->p->nkernel; i++) {
+        const struct lower_view *place = &L->place[n->outputs[i]->id];
+        struct tile_result r = {.value = n->outputs[i],
+                                .first_kernel = first,
+                                .last_kernel = L->p->nkernel - 1,
+                                .buf = place->buf,
+                                .slot = place->slot,
+                                .offset = place->offset};
+        memcpy(r.stride, place->stride, sizeof r.stride);
+        tile_add_result(L->p, &r);
+    }
+}
+
 // peak: most bytes of values in the scratchpad at once.
 static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *peak) {
     NPU_TRY(lower_storage(L));
@@ -199,6 +214,7 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
         int first = L->p->nkernel;
         NPU_TRY_NOTE(lower_node(L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
         if (first < L->p->nkernel) count_once(L->p->kernels[first], n, counted);
+        note_results(L, n, first);
         for (; first < L->p->nkernel; first++)
             L->p->kernels[first]->resident_bytes = live[i];
     }
@@ -208,8 +224,12 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
 
 static struct lower lowering(const struct graph *g, const struct hw *hw,
                              const struct lower_options *opt, struct tile_program *out) {
-    return (struct lower){
-        .g = g, .hw = hw, .opt = *opt, .p = out, .a = out->arena, .slots = opt->level >= 2 ? 2 : 1};
+    return (struct lower){.g = g,
+                          .hw = hw,
+                          .opt = *opt,
+                          .p = out,
+                          .a = out->arena,
+                          .slots = opt->level >= 2 && !opt->one_slot ? 2 : 1};
 }
 
 // Cycles of all kernels when values may take that part of the scratchpad; 0 when some kernel does

@@ -8,6 +8,7 @@
 #include "toolchain/codegen/codegen.h"
 #include "toolchain/lower/lower.h"
 #include "toolchain/npuc/input.h"
+#include "toolchain/npuc/record.h"
 #include "toolchain/plan/plan.h"
 #include "toolchain/schedule/schedule.h"
 
@@ -15,8 +16,8 @@
 #define NPU_VERSION "0.1.0"
 #endif
 
-// What -O3 tries: part of the scratchpad that a kernel fills, loads across the border of kernels,
-// large loads cut over the DMA engines.
+// What a search tries: part of the scratchpad that a kernel fills, loads across the border of
+// kernels, large loads cut over the DMA engines.
 struct variant {
     int spm_percent;
     bool across_kernels, split;
@@ -31,12 +32,12 @@ static const struct variant variants[] = {
 // together, they do not overlap.
 static npu_status place(const struct npuc_options *o, const struct variant *v,
                         struct tile_program *p) {
-    bool overlap = o->pass.level >= 2;
-    if (overlap && v->split) schedule_split(p);
+    bool ahead = npuc_step(o, STEP_prefetch),
+         across = ahead && npuc_step(o, STEP_prefetch_across) && v->across_kernels;
+    if (npuc_step(o, STEP_split) && v->split) schedule_split(p);
     int n = p->nop;
     struct tile_op **original = arena_copy(p->arena, p->ops, (size_t)n * sizeof *p->ops);
-    struct schedule_options order = {.prefetch = overlap,
-                                     .across_kernels = overlap && v->across_kernels};
+    struct schedule_options order = {.prefetch = ahead};
     npu_status st = NULL;
     static const int ahead_percent[] = {85, 60, 40, 0};
     for (int i = 0; i < 4; i++) {
@@ -44,14 +45,14 @@ static npu_status place(const struct npuc_options *o, const struct variant *v,
         p->ops = arena_copy(p->arena, original, (size_t)n * sizeof *original);
         p->nop = p->cap_op = n;
         order.ahead_percent = ahead_percent[i];
-        order.across_kernels = overlap && v->across_kernels && ahead_percent[i];
+        order.across_kernels = across && ahead_percent[i];
         schedule_order(p, &order);
         st = plan_onchip(p);
         if (npu_status_code(st) != NPU_NO_FIT || !order.across_kernels) break;
     }
     NPU_TRY(st);
     schedule_queues(p);
-    return plan_dram(p, &(struct plan_options){.reuse = o->pass.level >= 1});
+    return plan_dram(p, &(struct plan_options){.reuse = npuc_step(o, STEP_reuse)});
 }
 
 static npu_status schedule_with(const struct npuc_options *o, const struct variant *v,
@@ -59,6 +60,7 @@ static npu_status schedule_with(const struct npuc_options *o, const struct varia
                                 struct tile_program *p) {
     NPU_TRY(lower_graph(r->graph, &r->hw,
                         &(struct lower_options){.level = o->pass.level,
+                                                .one_slot = !npuc_step(o, STEP_double_buffer),
                                                 .spm_percent = v->spm_percent,
                                                 .resident_percent = resident_percent},
                         p));
@@ -72,6 +74,7 @@ static npu_status schedule_with(const struct npuc_options *o, const struct varia
 static npu_status schedule(const struct npuc_options *o, const struct variant *v,
                            const struct npuc_result *r, struct tile_program *p) {
     const struct tile_program empty = *p;
+    if (!npuc_step(o, STEP_resident)) return schedule_with(o, v, r, -1, p);
     npu_status st = schedule_with(o, v, r, 0, p);
     if (npu_status_code(st) != NPU_NO_FIT) return st;
     npu_status_free(st);
@@ -79,9 +82,9 @@ static npu_status schedule(const struct npuc_options *o, const struct variant *v
     return schedule_with(o, v, r, -1, p);
 }
 
-// The first variant; at -O3 the one with the shortest estimate.
+// The first variant; when searching, the one with the shortest estimate.
 static npu_status search(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
-    size_t count = o->pass.level >= 3 ? sizeof variants / sizeof *variants : 1;
+    size_t count = npuc_step(o, STEP_search) ? sizeof variants / sizeof *variants : 1;
     double best = 0;
     for (size_t i = 0; i < count; i++) {
         struct tile_program *p = tile_program_new(a, &r->hw);
@@ -104,21 +107,25 @@ npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct n
     NPU_TRY(search(o, a, r));
     struct codegen_stream code;
     codegen_select(r->tiles, &code);
-    if (o->pass.level >= 1) codegen_roll(a, &code);
+    if (npuc_step(o, STEP_roll)) codegen_roll(a, &code);
     r->instructions = code.n;
     r->image = codegen_image(r->tiles, r->graph, codegen_encode(a, &code),
                              &(struct codegen_options){.program_name = r->graph->name,
                                                        .producer = "npuc " NPU_VERSION,
                                                        .target = o->target,
-                                                       .dtype_mode = o->dtype});
+                                                       .dtype_mode = o->dtype,
+                                                       .record = npuc_record(o, a, r)});
     return NULL;
+}
+
+npu_status npuc_front_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
+    NPU_TRY(npuc_read_input(o, a, r));
+    return r->graph ? passes_run(r->graph, &o->pass, &r->passes) : NULL;
 }
 
 npu_status npuc_compile(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
     NPU_TRY(npuc_hardware(o, &r->hw));
-    NPU_TRY(npuc_read_input(o, a, r));
-    if (!r->graph) return NULL;
-    NPU_TRY(passes_run(r->graph, &o->pass, &r->passes));
-    if (o->pass.stop_after >= 0) return NULL;
+    NPU_TRY(npuc_front_end(o, a, r));
+    if (!r->graph || o->pass.stop_after >= 0) return NULL;
     return npuc_back_end(o, a, r);
 }

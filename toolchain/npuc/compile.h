@@ -10,6 +10,7 @@
 
 struct npuc_result {
     struct hw hw;
+    struct span source;  // the input file, mapped
     bool from_program;   // the input was a .npu: there is nothing to compile
     struct graph *graph; // NULL when the input was assembly or a program
     struct pass_log passes;
@@ -22,6 +23,10 @@ struct npuc_result {
 // From the input file to a program image in memory.
 NPU_MUST_USE npu_status npuc_compile(const struct npuc_options *o, struct arena *a,
                                      struct npuc_result *r);
+
+// The first half alone, for r->hw: reads the input, and runs the passes when it is a model.
+NPU_MUST_USE npu_status npuc_front_end(const struct npuc_options *o, struct arena *a,
+                                       struct npuc_result *r);
 
 // The second half alone: from r->graph, on which passes have run, for r->hw.
 NPU_MUST_USE npu_status npuc_back_end(const struct npuc_options *o, struct arena *a,

@@ -132,6 +132,7 @@ static bool is_graph_text(struct span bytes) {
 npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
     struct span bytes;
     NPU_TRY(file_map_in(a, o->input, &bytes));
+    r->source = bytes;
     if (bytes.size == 0) return npu_fail(BAD_INPUT, "%s is empty; expected " ACCEPTED, o->input);
     if (container_probe(bytes)) {
         NPU_TRY(no_model_options(o, "a compiled program"));

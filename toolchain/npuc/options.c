@@ -39,7 +39,7 @@ struct parse {
     npu_status failed;
 };
 
-static void append(struct arena *a, struct npuc_list *l, const char *text) {
+void npuc_list_add(struct arena *a, struct npuc_list *l, const char *text) {
     const char **grown = ARENA_ARRAY(a, const char *, (size_t)l->n + 1);
     if (l->n) memcpy(grown, l->item, (size_t)l->n * sizeof *grown);
     grown[l->n++] = text;
@@ -51,12 +51,29 @@ static void fail(struct parse *p, npu_status st) {
 }
 
 static npu_status unknown_pass(const char *option, const char *name) {
-    const char *names[PASS_COUNT];
+    const char *names[PASS_COUNT + STEP_COUNT];
+    size_t n = 0;
     for (int i = 0; i < PASS_COUNT; i++)
-        names[i] = passes[i].name;
-    const char *near = text_did_you_mean(name, names, PASS_COUNT);
-    return npu_fail(USAGE, "--%s %s: no such pass%s%s%s; --list passes names them", option, name,
-                    near ? "; did you mean '" : "", near ? near : "", near ? "'" : "");
+        names[n++] = passes[i].name;
+    for (int i = 0; i < STEP_COUNT && !strcmp(option, "skip"); i++)
+        names[n++] = steps[i].name;
+    const char *near = text_did_you_mean(name, names, n);
+    return npu_fail(USAGE, "--%s %s: no such pass%s%s%s%s; --list passes names them", option, name,
+                    strcmp(option, "skip") ? "" : " or step", near ? "; did you mean '" : "",
+                    near ? near : "", near ? "'" : "");
+}
+
+npu_status npuc_options_skip(struct npuc_options *o, const char *name) {
+    int pass = pass_find(name), step = step_find(name);
+    if (step >= 0) {
+        o->skip_step[step] = true;
+        return NULL;
+    }
+    if (pass < 0) return unknown_pass("skip", name);
+    if (!passes[pass].skippable)
+        return npu_fail(USAGE, "--skip %s: this pass is needed for any program", name);
+    o->pass.skip[pass] = true;
+    return NULL;
 }
 
 static void pass_option(struct parse *p, int key, const char *arg) {
@@ -66,14 +83,7 @@ static void pass_option(struct parse *p, int key, const char *arg) {
         for (int i = 0; i < PASS_COUNT; i++)
             o->dump[i] = true;
     } else if (id < 0) {
-        fail(p, unknown_pass(key == KEY_SKIP         ? "skip"
-                             : key == KEY_STOP_AFTER ? "stop-after"
-                                                     : "dump-after",
-                             arg));
-    } else if (key == KEY_SKIP) {
-        if (!passes[id].skippable)
-            fail(p, npu_fail(USAGE, "--skip %s: this pass is needed for any program", arg));
-        o->skip[id] = true;
+        fail(p, unknown_pass(key == KEY_STOP_AFTER ? "stop-after" : "dump-after", arg));
     } else if (key == KEY_STOP_AFTER) {
         o->stop_after = id;
     } else {
@@ -96,25 +106,25 @@ static void emit_option(struct parse *p, const char *arg) {
                      arg));
 }
 
-static void level_option(struct parse *p, const char *arg) {
-    if (strlen(arg) != 1 || arg[0] < '0' || arg[0] > '3')
-        fail(p, npu_fail(USAGE, "-O%s: expected -O0, -O1, -O2 or -O3", arg));
-    else
-        p->o->pass.level = arg[0] - '0';
+npu_status npuc_options_level(struct npuc_options *o, const char *text) {
+    if (strlen(text) != 1 || text[0] < '0' || text[0] > '3')
+        return npu_fail(USAGE, "-O%s: expected -O0, -O1, -O2 or -O3", text);
+    o->pass.level = text[0] - '0';
+    return NULL;
 }
 
-static void dtype_option(struct parse *p, const char *arg) {
+npu_status npuc_options_dtype(struct npuc_options *o, const char *text) {
     static const struct {
         const char *name;
         enum isa_dtype t;
     } rows[] = {{"auto", ISA_DTYPE_NONE}, {"f32", ISA_F32}, {"f16", ISA_F16}, {"bf16", ISA_BF16}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].name, arg)) {
-            p->o->dtype = arg;
-            p->o->pass.dtype = rows[i].t;
-            return;
+        if (!strcmp(rows[i].name, text)) {
+            o->dtype = text;
+            o->pass.dtype = rows[i].t;
+            return NULL;
         }
-    fail(p, npu_fail(USAGE, "--dtype %s: expected auto, f32, f16 or bf16", arg));
+    return npu_fail(USAGE, "--dtype %s: expected auto, f32, f16 or bf16", text);
 }
 
 static error_t on_option(int key, char *arg, struct argp_state *state) {
@@ -128,13 +138,13 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         o->target = arg;
         o->target_given = true;
         break;
-    case KEY_SET: append(p->a, &o->set, arg); break;
-    case KEY_DTYPE: dtype_option(p, arg); break;
-    case KEY_SHAPE: append(p->a, &o->shape, arg); break;
-    case KEY_DIM: append(p->a, &o->dim, arg); break;
-    case KEY_CONST: append(p->a, &o->constant, arg); break;
-    case KEY_LEVEL: level_option(p, arg); break;
-    case KEY_SKIP:
+    case KEY_SET: npuc_list_add(p->a, &o->set, arg); break;
+    case KEY_DTYPE: fail(p, npuc_options_dtype(o, arg)); break;
+    case KEY_SHAPE: npuc_list_add(p->a, &o->shape, arg); break;
+    case KEY_DIM: npuc_list_add(p->a, &o->dim, arg); break;
+    case KEY_CONST: npuc_list_add(p->a, &o->constant, arg); break;
+    case KEY_LEVEL: fail(p, npuc_options_level(o, arg)); break;
+    case KEY_SKIP: fail(p, npuc_options_skip(o, arg)); break;
     case KEY_STOP_AFTER:
     case KEY_DUMP_AFTER: pass_option(p, key, arg); break;
     case KEY_STATS: o->pass.stats = true; break;
@@ -162,6 +172,11 @@ static npu_status check(const struct npuc_options *o) {
     return NULL;
 }
 
+void npuc_options_init(struct npuc_options *o) {
+    *o = (struct npuc_options){.target = "server", .dtype = "auto"};
+    pass_options_init(&o->pass);
+}
+
 npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npuc_options *o) {
     static const char doc[] =
         "Compiles a neural network (ONNX) to a .npu program for a described NPU, or inspects one.\v"
@@ -174,8 +189,7 @@ npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npu
                                      .args_doc = "INPUT",
                                      .doc = doc};
     struct parse p = {.a = a, .o = o};
-    *o = (struct npuc_options){.target = "server", .dtype = "auto"};
-    pass_options_init(&o->pass);
+    npuc_options_init(o);
     o->pass.dump_to = stdout;
     argp_err_exit_status = 2;
     if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)

@@ -8,6 +8,7 @@
 #include "isa/hw.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/status.h"
+#include "toolchain/npuc/step.h"
 #include "toolchain/passes/pass.h"
 
 enum npuc_emit {
@@ -32,6 +33,7 @@ struct npuc_options {
     struct npuc_list set, shape, dim, constant;
     const char *dtype;        // "auto", ...
     struct pass_options pass; // level, skip, dump, stop, stats
+    bool skip_step[STEP_COUNT];
     bool emit[NPUC_EMITS];
     const char *emit_file[NPUC_EMITS]; // NULL: standard output
     bool info, disassemble, quiet, verbose;
@@ -43,6 +45,17 @@ extern const char *const npuc_emit_names[NPUC_EMITS];
 // --help and --version with 0.
 NPU_MUST_USE npu_status npuc_options_parse(int argc, char **argv, struct arena *a,
                                            struct npuc_options *o);
+
+// Defaults, as without any option.
+void npuc_options_init(struct npuc_options *o);
+// Values of --dtype, -O and --skip. USAGE.
+NPU_MUST_USE npu_status npuc_options_dtype(struct npuc_options *o, const char *text);
+NPU_MUST_USE npu_status npuc_options_level(struct npuc_options *o, const char *text);
+NPU_MUST_USE npu_status npuc_options_skip(struct npuc_options *o, const char *name);
+void npuc_list_add(struct arena *a, struct npuc_list *l, const char *text);
+
+// Whether a step of the back end is taken: by level and --skip.
+bool npuc_step(const struct npuc_options *o, enum step_id id);
 
 // The hardware description: target, then --set in order.
 NPU_MUST_USE npu_status npuc_hardware(const struct npuc_options *o, struct hw *hw);

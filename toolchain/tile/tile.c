@@ -95,6 +95,12 @@ int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind,
     return b->id;
 }
 
+void tile_add_result(struct tile_program *p, const struct tile_result *r) {
+    NPU_ASSERT(r->first_kernel <= r->last_kernel && r->last_kernel < p->nkernel && r->buf >= 0);
+    p->results = grow(p->arena, p->results, p->nresult, &p->cap_result);
+    p->results[p->nresult++] = arena_copy(p->arena, r, sizeof *r);
+}
+
 struct tile_op *tile_emit(struct tile_program *p, enum isa_op op, enum tile_phase phase) {
     struct tile_kernel *k = current(p);
     struct tile_op *t = ARENA_NEW(p->arena, struct tile_op);

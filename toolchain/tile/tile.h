@@ -78,6 +78,15 @@ struct tile_kernel {
     double estimate_cycles;        // by the cost model
 };
 
+// A graph value that kernels store: element (i0, i1, ...) lies at `offset` bytes + (sum of i_d *
+// stride[d]) elements of the value's type in a buffer's slot, once the last of them is over.
+struct tile_result {
+    const struct graph_value *value;
+    int first_kernel, last_kernel;
+    int buf, slot;
+    int64_t offset, stride[GRAPH_MAX_RANK];
+};
+
 struct tile_program {
     struct arena *arena;
     const struct hw *hw;
@@ -87,6 +96,8 @@ struct tile_program {
     int nbuf, cap_buf;
     struct tile_op **ops;
     int nop, cap_op;
+    struct tile_result **results;
+    int nresult, cap_result;
     int next_step;
     int64_t dram_bytes, spm_peak_bytes, spm_bound_bytes, psum_peak_bytes, scratch_peak_bytes,
         scratch_bound_bytes; // filled by plan
@@ -109,6 +120,9 @@ int tile_add_resident(struct tile_program *p, const char *name, int64_t bytes,
 int tile_add_psum(struct tile_program *p, const char *name, int64_t bytes, int slots);
 int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes,
                   const void *data, const struct graph_value *value);
+
+// Notes a result of kernels that were begun; copied.
+void tile_add_result(struct tile_program *p, const struct tile_result *r);
 
 // Appends an operation of the current kernel and step; the instruction is initialised (isa_init)
 // and its operands absent.

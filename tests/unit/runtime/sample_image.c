@@ -145,6 +145,41 @@ struct sample *sample_new(struct arena *a) {
     return s;
 }
 
+struct sample *sample_with_record(struct arena *a) {
+    struct sample *s = sample_new(a);
+    s->options[0] = (struct npu_image_option){"dtype", "f16"};
+    s->options[1] = (struct npu_image_option){"skip", "cse"};
+    s->options[2] = (struct npu_image_option){"skip", "fuse_map"};
+    s->results[0] = (struct npu_image_result){.name = "h",
+                                              .first_tag = 3,
+                                              .last_tag = 3,
+                                              .space = ISA_SPM,
+                                              .dtype = ISA_F16,
+                                              .rank = 3,
+                                              .dims = {1, 2, 3},
+                                              .strides = {0, 1, 2},
+                                              .address = 64};
+    s->results[1] = (struct npu_image_result){.name = "y",
+                                              .first_tag = 3,
+                                              .last_tag = 9,
+                                              .space = ISA_DRAM,
+                                              .dtype = ISA_F32,
+                                              .rank = 2,
+                                              .dims = {2, 3},
+                                              .strides = {3, 1},
+                                              .address = SAMPLE_IO_DRAM + 128};
+    s->record = (struct npu_image_record){.model = "net.onnx",
+                                          .model_bytes = 1234567,
+                                          .model_crc = 0xdeadbeef,
+                                          .graph_hash = UINT64_C(0xfedcba9876543210),
+                                          .options = s->options,
+                                          .noptions = 3,
+                                          .results = s->results,
+                                          .nresults = 2};
+    s->image.record = &s->record;
+    return s;
+}
+
 struct span sample_bytes(struct arena *a) {
     struct span out;
     expect_ok(container_write_memory(&sample_new(a)->image, a, &out));

@@ -29,11 +29,17 @@ struct sample {
     struct npu_image_span spans[2];
     struct npu_image_buffer buffers[1];
     struct npu_image_stat stats[2];
+    struct npu_image_option options[3];
+    struct npu_image_result results[2];
+    struct npu_image_record record;
     uint8_t code[SAMPLE_CODE_BYTES];
     uint8_t constants[SAMPLE_WEIGHTS_BYTES];
 };
 
 struct sample *sample_new(struct arena *a);
+
+/// The same with a record of a model: three options, two results (one in the scratchpad).
+struct sample *sample_with_record(struct arena *a);
 
 /// The sample as a file in memory.
 struct span sample_bytes(struct arena *a);

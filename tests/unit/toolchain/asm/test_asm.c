@@ -41,6 +41,7 @@ static void round_trip(struct arena *a, const struct npu_program_image *image, c
 Test(asm, sample_image_round_trips) {
     struct arena *a = arena_new();
     round_trip(a, &sample_new(a)->image, NULL);
+    round_trip(a, &sample_with_record(a)->image, NULL);
     arena_free(a);
 }
 
@@ -199,6 +200,10 @@ Test(asm, faults_have_a_place) {
         {".launch at=0\n", ".launch stands behind an .entry"},
         {".entry \"m\" at=there\nhalt\n", "f.nps:1:15: label 'there' is not defined"},
         {".tag 4294967296\n", "a number below 2^32"},
+        {".result \"x\" psum f16[1] [1]\n", "f.nps:1:13: dram or spm is expected"},
+        {".result \"x\" spm f16[1] at=0\n", "'[' and the strides are expected"},
+        {".result \"x\" spm f16[1] [1,1] at=0\n", "2 strides for 1 dimensions"},
+        {".option \"x\"\n", "a string in double quotes is expected"},
         {".hex 0g\n", "two hexadecimal digits"},
         {".hex 123\n", "two hexadecimal digits"},
         {".incbin \"x\"\n", "FILE, OFFSET, SIZE, CRC"},
