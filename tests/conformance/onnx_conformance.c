@@ -64,10 +64,10 @@ static npu_status read_tensors(struct arena *a, const char *folder, const char *
 
 // "like" inputs of some cases have another shape than the model says: the shape cannot be given
 // then.
-static bool shape_fits(struct arena *a, const char *model, const struct onnx_shape *shape) {
+static bool shape_fits(struct arena *a, const char *model, const struct import_shape *shape) {
     struct graph *g;
     npu_status refused =
-        onnx_import(model, &(struct onnx_import_options){.shapes = shape, .nshape = 1}, a, &g);
+        onnx_import(model, &(struct import_options){.shapes = shape, .nshape = 1}, a, &g);
     bool fits = npu_status_code(refused) != NPU_USAGE;
     npu_status_free(refused);
     return fits;
@@ -81,16 +81,16 @@ static bool binds(int attempt, const struct tensor_data *t, int index) {
 
 static npu_status import(struct arena *a, const char *model, const struct tensors *in, int attempt,
                          struct graph **out) {
-    struct onnx_shape shapes[TENSORS];
-    struct onnx_const consts[TENSORS];
-    struct onnx_import_options o = {.shapes = shapes, .consts = consts};
+    struct import_shape shapes[TENSORS];
+    struct import_const consts[TENSORS];
+    struct import_options o = {.shapes = shapes, .consts = consts};
     for (int k = 0; k < in->count; k++) {
         if (binds(attempt, &in->t[k], k)) {
-            consts[o.nconst++] = (struct onnx_const){in->names[k], in->t[k]};
+            consts[o.nconst++] = (struct import_const){in->names[k], in->t[k]};
             continue;
         }
-        struct onnx_shape *s = &shapes[o.nshape];
-        *s = (struct onnx_shape){.name = in->names[k], .rank = in->t[k].rank};
+        struct import_shape *s = &shapes[o.nshape];
+        *s = (struct import_shape){.name = in->names[k], .rank = in->t[k].rank};
         memcpy(s->dims, in->t[k].dims, sizeof s->dims);
         if (shape_fits(a, model, s)) o.nshape++;
     }

@@ -32,11 +32,11 @@ static const char *file_of(struct arena *a, const char *folder, const char *kind
 }
 
 // "x=1,3,48,192"
-static bool parse_shape(char *text, struct onnx_shape *out) {
+static bool parse_shape(char *text, struct import_shape *out) {
     char *equals = strchr(text, '=');
     if (!equals) return false;
     *equals = 0;
-    *out = (struct onnx_shape){.name = text};
+    *out = (struct import_shape){.name = text};
     for (char *p = equals + 1; *p && out->rank < GRAPH_MAX_RANK;) {
         out->dims[out->rank++] = strtoll(p, &p, 10);
         if (*p) p++;
@@ -115,8 +115,8 @@ int main(int argc, char *argv[]) {
         return SKIPPED;
     }
     fclose(there);
-    struct onnx_shape shapes[TENSORS];
-    struct onnx_import_options options = {.shapes = shapes};
+    struct import_shape shapes[TENSORS];
+    struct import_options options = {.shapes = shapes};
     bool print = false;
     const char *tag = "ort_fp32";
     for (int k = 5; k < argc; k++) {

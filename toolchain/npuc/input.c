@@ -33,7 +33,7 @@ static npu_status positive(const char *option, const char *item, const char *tex
                     text);
 }
 
-static npu_status shape_option(struct arena *a, const char *item, struct onnx_shape *out) {
+static npu_status shape_option(struct arena *a, const char *item, struct import_shape *out) {
     const char *rest;
     NPU_TRY(split(a, "shape", item, &out->name, &rest));
     if (!strcmp(rest, "scalar")) return NULL;
@@ -53,7 +53,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && !strcmp(text + n - m, end);
 }
 
-static npu_status const_option(struct arena *a, const char *item, struct onnx_const *out) {
+static npu_status const_option(struct arena *a, const char *item, struct import_const *out) {
     const char *path;
     NPU_TRY(split(a, "const", item, &out->name, &path));
     struct span bytes;
@@ -71,9 +71,9 @@ static bool is_file(const char *path) {
 
 static npu_status import_onnx(const struct npuc_options *o, struct arena *a, struct span bytes,
                               struct npuc_result *r) {
-    struct onnx_shape *shapes = ARENA_ARRAY(a, struct onnx_shape, (size_t)o->shape.n + 1);
-    struct onnx_dim *dims = ARENA_ARRAY(a, struct onnx_dim, (size_t)o->dim.n + 1);
-    struct onnx_const *consts = ARENA_ARRAY(a, struct onnx_const, (size_t)o->constant.n + 1);
+    struct import_shape *shapes = ARENA_ARRAY(a, struct import_shape, (size_t)o->shape.n + 1);
+    struct import_dim *dims = ARENA_ARRAY(a, struct import_dim, (size_t)o->dim.n + 1);
+    struct import_const *consts = ARENA_ARRAY(a, struct import_const, (size_t)o->constant.n + 1);
     for (int i = 0; i < o->shape.n; i++)
         NPU_TRY(shape_option(a, o->shape.item[i], &shapes[i]));
     for (int i = 0; i < o->dim.n; i++) {
@@ -83,12 +83,12 @@ static npu_status import_onnx(const struct npuc_options *o, struct arena *a, str
     }
     for (int i = 0; i < o->constant.n; i++)
         NPU_TRY(const_option(a, o->constant.item[i], &consts[i]));
-    struct onnx_import_options options = {.shapes = shapes,
-                                          .nshape = o->shape.n,
-                                          .dims = dims,
-                                          .ndim = o->dim.n,
-                                          .consts = consts,
-                                          .nconst = o->constant.n};
+    struct import_options options = {.shapes = shapes,
+                                     .nshape = o->shape.n,
+                                     .dims = dims,
+                                     .ndim = o->dim.n,
+                                     .consts = consts,
+                                     .nconst = o->constant.n};
     if (is_file(o->input)) return onnx_import(o->input, &options, a, &r->graph);
     return npu_note(onnx_import_bytes(bytes, &options, a, &r->graph), "model '%s'", o->input);
 }

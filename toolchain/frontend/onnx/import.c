@@ -303,9 +303,9 @@ static npu_status import_model(struct importer *m) {
     return mark_outputs(m, s);
 }
 
-static npu_status import_from(struct reader *r, const struct onnx_import_options *options,
+static npu_status import_from(struct reader *r, const struct import_options *options,
                               struct arena *arena, struct graph **out) {
-    static const struct onnx_import_options none;
+    static const struct import_options none;
     const char *name = r->model->graph->name;
     struct importer m = {.r = r, .arena = arena, .options = options ? options : &none};
     m.temp = arena_try_new();
@@ -319,14 +319,14 @@ static npu_status import_from(struct reader *r, const struct onnx_import_options
     return failed;
 }
 
-npu_status onnx_import(const char *path, const struct onnx_import_options *options,
-                       struct arena *arena, struct graph **out) {
+npu_status onnx_import(const char *path, const struct import_options *options, struct arena *arena,
+                       struct graph **out) {
     struct reader *r = ARENA_NEW(arena, struct reader);
     NPU_TRY(reader_open(r, path, arena));
     return npu_note(import_from(r, options, arena, out), "model '%s'", path);
 }
 
-npu_status onnx_import_bytes(struct span bytes, const struct onnx_import_options *options,
+npu_status onnx_import_bytes(struct span bytes, const struct import_options *options,
                              struct arena *arena, struct graph **out) {
     struct reader *r = ARENA_NEW(arena, struct reader);
     NPU_TRY(reader_bytes(r, bytes, arena));

@@ -26,7 +26,7 @@ struct importer {
     struct arena *arena;
     struct arena *temp; // reset after every folded node
     struct graph *g;
-    const struct onnx_import_options *options;
+    const struct import_options *options;
     struct map functions;    // "domain:name" -> Onnx__FunctionProto *
     struct diag unsupported; // gathered
     int64_t nodes;           // expanded so far, against models that expand without end

@@ -45,9 +45,9 @@ static const Onnx__TypeProto__Tensor *tensor_type(const Onnx__ValueInfoProto *p)
     return t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? t->tensor_type : NULL;
 }
 
-static const struct onnx_shape *shape_option(struct inputs *in, const char *name) {
-    const struct onnx_import_options *o = in->m->options;
-    const struct onnx_shape *found = NULL;
+static const struct import_shape *shape_option(struct inputs *in, const char *name) {
+    const struct import_options *o = in->m->options;
+    const struct import_shape *found = NULL;
     for (int k = 0; k < o->nshape; k++) {
         if (strcmp(o->shapes[k].name, name) != 0) continue;
         in->shape_used[k] = true;
@@ -57,9 +57,9 @@ static const struct onnx_shape *shape_option(struct inputs *in, const char *name
     return found;
 }
 
-static const struct onnx_const *const_option(struct inputs *in, const char *name) {
-    const struct onnx_import_options *o = in->m->options;
-    const struct onnx_const *found = NULL;
+static const struct import_const *const_option(struct inputs *in, const char *name) {
+    const struct import_options *o = in->m->options;
+    const struct import_const *found = NULL;
     for (int k = 0; k < o->nconst; k++) {
         if (strcmp(o->consts[k].name, name) != 0) continue;
         in->const_used[k] = true;
@@ -112,16 +112,16 @@ static void collect_dims(struct inputs *in, const Onnx__ValueInfoProto *p) {
     const Onnx__TypeProto__Tensor *t = tensor_type(p);
     for (size_t d = 0; t && t->shape && d < t->shape->n_dim; d++)
         if (dim_name(t->shape->dim[d])) settle_dim(in, dim_name(t->shape->dim[d]), -1, NULL);
-    const struct onnx_shape *shape = shape_option(in, p->name);
+    const struct import_shape *shape = shape_option(in, p->name);
     if (shape) apply_option(in, p, "--shape", shape->rank, shape->dims);
-    const struct onnx_const *bound = const_option(in, p->name);
+    const struct import_const *bound = const_option(in, p->name);
     if (bound) apply_option(in, p, "--const", bound->value.rank, bound->value.dims);
     if (shape && bound)
         diag_fail(&in->usage, USAGE, "input '%s' has both --shape and --const", p->name);
 }
 
 static void apply_dim_options(struct inputs *in) {
-    const struct onnx_import_options *o = in->m->options;
+    const struct import_options *o = in->m->options;
     for (int k = 0; k < o->ndim; k++) {
         struct named_dim *d = map_get(&in->dims, o->dims[k].name);
         if (!d) {
@@ -156,7 +156,7 @@ static const char *shape_example(struct arena *a, const Onnx__TypeProto__Tensor 
 static npu_status input_shape(struct inputs *in, const Onnx__ValueInfoProto *p, int *rank,
                               int64_t *dims) {
     const Onnx__TypeProto__Tensor *t = tensor_type(p);
-    const struct onnx_shape *shape = NULL;
+    const struct import_shape *shape = NULL;
     for (int k = 0; k < in->m->options->nshape; k++)
         if (!strcmp(in->m->options->shapes[k].name, p->name)) shape = &in->m->options->shapes[k];
     if (shape) {
@@ -203,7 +203,7 @@ static npu_status check_elems(const char *name, int rank, const int64_t *dims) {
 }
 
 static npu_status bind_constant(struct inputs *in, const Onnx__ValueInfoProto *p,
-                                const struct onnx_const *bound, enum isa_dtype file_dtype) {
+                                const struct import_const *bound, enum isa_dtype file_dtype) {
     struct importer *m = in->m;
     const struct tensor_data *t = &bound->value;
     enum isa_dtype dtype = onnx_graph_dtype(file_dtype);
@@ -254,7 +254,7 @@ static npu_status import_input(struct inputs *in, const Onnx__ValueInfoProto *p)
 }
 
 static void unused_options(struct inputs *in) {
-    const struct onnx_import_options *o = in->m->options;
+    const struct import_options *o = in->m->options;
     for (int k = 0; k < o->nshape; k++)
         if (!in->shape_used[k])
             diag_fail(&in->usage, USAGE, "--shape %s names no input of the model",

@@ -10,50 +10,21 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/file.h"
-#include "runtime/base/npy.h"
 #include "runtime/base/status.h"
+#include "toolchain/frontend/common/options.h"
 #include "toolchain/graph/graph.h"
-
-// --shape NAME=1,3,224,224: the whole shape of an input.
-struct onnx_shape {
-    const char *name;
-    int rank;
-    int64_t dims[GRAPH_MAX_RANK];
-};
-
-// --dim NAME=512: a named dimension wherever it stands.
-struct onnx_dim {
-    const char *name;
-    int64_t size;
-};
-
-// --const NAME=FILE: an input that becomes a constant. The data must live as long as the graph.
-struct onnx_const {
-    const char *name;
-    struct tensor_data value;
-};
-
-struct onnx_import_options {
-    const struct onnx_shape *shapes;
-    int nshape;
-    const struct onnx_dim *dims;
-    int ndim;
-    const struct onnx_const *consts;
-    int nconst;
-};
 
 // Reads a model file (and its external data files) into a new graph in the arena; the file stays
 // mapped as long as the arena, large constants point into it. options may be NULL. BAD_INPUT: the
 // file is damaged or contradicts itself, the message says where. UNSUPPORTED: every node that
 // cannot be imported, gathered. USAGE: an option that names nothing or contradicts the model. An
 // open dimension is BAD_INPUT, with the option that would fix it.
-NPU_MUST_USE npu_status onnx_import(const char *path, const struct onnx_import_options *options,
+NPU_MUST_USE npu_status onnx_import(const char *path, const struct import_options *options,
                                     struct arena *arena, struct graph **out);
 
 // The same from bytes in memory, which must live as long as the graph; there is no folder for
 // external data then.
-NPU_MUST_USE npu_status onnx_import_bytes(struct span bytes,
-                                          const struct onnx_import_options *options,
+NPU_MUST_USE npu_status onnx_import_bytes(struct span bytes, const struct import_options *options,
                                           struct arena *arena, struct graph **out);
 
 // Whether the bytes of a file look like an ONNX model: a protobuf message whose fields are

@@ -164,7 +164,7 @@ struct span model_bytes(struct model *m) {
     return (struct span){bytes, size};
 }
 
-struct graph *model_import(struct model *m, const struct onnx_import_options *options,
+struct graph *model_import(struct model *m, const struct import_options *options,
                            const char **why) {
     struct graph *g = NULL;
     npu_status failed = onnx_import_bytes(model_bytes(m), options, m->arena, &g);

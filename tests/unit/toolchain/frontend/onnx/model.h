@@ -43,7 +43,6 @@ void *model_grow(struct arena *a, void *list, size_t count);
 struct span model_bytes(struct model *m);
 
 // Imports; the graph, or NULL with *why (in the arena) saying all that was wrong.
-struct graph *model_import(struct model *m, const struct onnx_import_options *options,
-                           const char **why);
+struct graph *model_import(struct model *m, const struct import_options *options, const char **why);
 
 #endif

@@ -22,7 +22,7 @@ static void teardown(void) {
 
 TestSuite(import, .init = setup, .fini = teardown);
 
-static struct graph *imported(const struct onnx_import_options *o) {
+static struct graph *imported(const struct import_options *o) {
     const char *why;
     struct graph *g = model_import(&m, o, &why);
     cr_assert_not_null(g, "%s", why);
@@ -31,7 +31,7 @@ static struct graph *imported(const struct onnx_import_options *o) {
     return g;
 }
 
-static void refused(const struct onnx_import_options *o, const char *part) {
+static void refused(const struct import_options *o, const char *part) {
     const char *why;
     cr_assert_null(model_import(&m, o, &why), "accepted, expected: %s", part);
     cr_expect_not_null(strstr(why, part), "'%s' lacks '%s'", why, part);
@@ -74,8 +74,8 @@ Test(import, shape_arithmetic_is_folded) {
     node_int(arena, n, "axis", 0);
     model_node(&m, "Reshape", "x target", "y");
     model_output(&m, "y");
-    struct onnx_dim dim = {"batch", 5};
-    struct graph *g = imported(&(struct onnx_import_options){.dims = &dim, .ndim = 1});
+    struct import_dim dim = {"batch", 5};
+    struct graph *g = imported(&(struct import_options){.dims = &dim, .ndim = 1});
     cr_assert_eq(g->first, g->last);
     cr_assert_eq(g->first->op, GRAPH_RESHAPE);
     cr_assert(g->outputs[0]->dims[0] == 5 && g->outputs[0]->dims[1] == 12);
@@ -334,9 +334,9 @@ Test(import, run_time_shapes_say_how_to_bind) {
     model_output(&m, "y");
     refused(NULL, "bind it with --const s=FILE");
     int64_t shape[2] = {3, 2};
-    struct onnx_const c = {
+    struct import_const c = {
         "s", {.dtype = ISA_I64, .rank = 1, .dims = {2}, .data = shape, .size_bytes = sizeof shape}};
-    struct graph *g = imported(&(struct onnx_import_options){.consts = &c, .nconst = 1});
+    struct graph *g = imported(&(struct import_options){.consts = &c, .nconst = 1});
     cr_assert_eq(g->ninput, 1);
     cr_assert_eq(g->outputs[0]->dims[0], 3);
 }

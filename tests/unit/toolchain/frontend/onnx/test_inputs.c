@@ -27,9 +27,9 @@ static void teardown(void) {
 
 TestSuite(inputs, .init = setup, .fini = teardown);
 
-static const struct onnx_shape x_shape = {"x", 3, {2, 3, 4}}, z_shape = {"z", 4, {2, 5, 3, 2}};
+static const struct import_shape x_shape = {"x", 3, {2, 3, 4}}, z_shape = {"z", 4, {2, 5, 3, 2}};
 
-static void refused(const struct onnx_import_options *o, const char *part) {
+static void refused(const struct import_options *o, const char *part) {
     const char *why;
     cr_assert_null(model_import(&m, o, &why), "accepted, expected: %s", part);
     cr_expect_not_null(strstr(why, part), "'%s' lacks '%s'", why, part);
@@ -44,8 +44,8 @@ Test(inputs, every_open_dimension_is_named) {
 }
 
 Test(inputs, dims_and_shapes_fix_them) {
-    struct onnx_dim dims[] = {{"batch", 2}, {"width", 4}};
-    struct onnx_import_options o = {.dims = dims, .ndim = 2, .shapes = &z_shape, .nshape = 1};
+    struct import_dim dims[] = {{"batch", 2}, {"width", 4}};
+    struct import_options o = {.dims = dims, .ndim = 2, .shapes = &z_shape, .nshape = 1};
     const char *why;
     struct graph *g = model_import(&m, &o, &why);
     cr_assert_not_null(g, "%s", why);
@@ -54,32 +54,30 @@ Test(inputs, dims_and_shapes_fix_them) {
 }
 
 Test(inputs, a_shape_fixes_names_elsewhere) {
-    struct onnx_shape both[] = {x_shape, z_shape};
+    struct import_shape both[] = {x_shape, z_shape};
     both[1].dims[0] = 3;
-    refused(&(struct onnx_import_options){.shapes = both, .nshape = 2},
+    refused(&(struct import_options){.shapes = both, .nshape = 2},
             "dimension 'batch' is 2 by --shape x and 3 by --shape z");
 }
 
 Test(inputs, options_must_name_something) {
-    struct onnx_dim dim = {"batsh", 2};
-    refused(&(struct onnx_import_options){.dims = &dim, .ndim = 1},
+    struct import_dim dim = {"batsh", 2};
+    refused(&(struct import_options){.dims = &dim, .ndim = 1},
             "--dim batsh names no dimension of the model's inputs (did you mean 'batch'?)");
-    struct onnx_shape shape = {"q", 1, {1}};
-    refused(&(struct onnx_import_options){.shapes = &shape, .nshape = 1},
-            "--shape q names no input");
-    struct onnx_const c = {.name = "q"};
-    refused(&(struct onnx_import_options){.consts = &c, .nconst = 1}, "--const q names no input");
-    struct onnx_shape twice[] = {x_shape, x_shape};
-    refused(&(struct onnx_import_options){.shapes = twice, .nshape = 2}, "--shape x stands twice");
+    struct import_shape shape = {"q", 1, {1}};
+    refused(&(struct import_options){.shapes = &shape, .nshape = 1}, "--shape q names no input");
+    struct import_const c = {.name = "q"};
+    refused(&(struct import_options){.consts = &c, .nconst = 1}, "--const q names no input");
+    struct import_shape twice[] = {x_shape, x_shape};
+    refused(&(struct import_options){.shapes = twice, .nshape = 2}, "--shape x stands twice");
 }
 
 Test(inputs, fixed_dimensions_stay) {
-    struct onnx_shape shape = x_shape;
+    struct import_shape shape = x_shape;
     shape.dims[1] = 4;
-    refused(&(struct onnx_import_options){.shapes = &shape, .nshape = 1},
-            "the model fixes it to 3");
+    refused(&(struct import_options){.shapes = &shape, .nshape = 1}, "the model fixes it to 3");
     shape.rank = 2;
-    refused(&(struct onnx_import_options){.shapes = &shape, .nshape = 1},
+    refused(&(struct import_options){.shapes = &shape, .nshape = 1},
             "has 2 dimensions, the model's input has 3");
 }
 
