@@ -10,6 +10,7 @@
 
 #include "isa/hw.h"
 #include "runtime/base/status.h"
+#include "simulator/exec/exec.h"
 #include "simulator/totals.h"
 #include "simulator/trace/trace.h"
 
@@ -22,6 +23,9 @@ struct sim_device *sim_device_of(const struct npu_device *device);
 /// Starts counting anew. Events of the jobs to come go to `log`, times counted from here; NULL:
 /// nowhere. Lent.
 void sim_device_begin(struct sim_device *d, struct trace_log *log);
+
+/// Shows what the jobs to come write (exec.h); NULL: no longer.
+void sim_device_watch(struct sim_device *d, exec_write_sink *written, void *ctx);
 
 /// What ran since then. Lives until the next begin.
 const struct sim_totals *sim_device_totals(const struct sim_device *d);

@@ -50,6 +50,8 @@ struct sim_device {
     bool pending; // it has started
     uint64_t clock, last_ticket;
     struct trace_log *log;
+    exec_write_sink *written;
+    void *written_ctx;
     uint64_t log_offset;
     struct sim_totals totals;
     uint64_t all_jobs, all_instructions, all_read_bytes, all_write_bytes;
@@ -125,7 +127,9 @@ static void run_job(struct sim_device *d) {
                  .dram = &d->dram,
                  .dram_base = (int64_t)s->dram_base,
                  .dram_bytes = (int64_t)s->dram_bytes,
-                 .values = d->values},
+                 .values = d->values,
+                 .written = d->written,
+                 .written_ctx = d->written_ctx},
         .code_address = s->code_base - s->dram_base,
         .image = job->image,
         .events = d->log ? log_event : NULL,
@@ -410,6 +414,11 @@ struct sim_device *sim_device_of(const struct npu_device *device) {
 void sim_device_begin(struct sim_device *d, struct trace_log *log) {
     sim_totals_clear(&d->totals);
     d->log = log;
+}
+
+void sim_device_watch(struct sim_device *d, exec_write_sink *written, void *ctx) {
+    d->written = written;
+    d->written_ctx = ctx;
 }
 
 const struct sim_totals *sim_device_totals(const struct sim_device *d) {

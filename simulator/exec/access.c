@@ -104,6 +104,20 @@ void access_mark(struct exec *x, int space, const struct exec_foot *f) {
     } while (foot_next(f, &w));
 }
 
+void access_show(struct exec *x, const struct exec_place *at, int space,
+                 const struct exec_foot *f) {
+    if (!x->job->written || !x->job->values) return;
+    const uint8_t *bytes;
+    if (space == ISA_DRAM) {
+        struct exec_dram_at in;
+        if (!exec_dram_find(x->m.dram, x->m.dram_base + f->lo, x->m.dram_base + f->hi, &in)) return;
+        bytes = in.const_bytes;
+    } else {
+        bytes = (space == ISA_SPM ? x->spm : x->psum) + f->lo;
+    }
+    x->job->written(x->job->written_ctx, at->tag, space, f, bytes);
+}
+
 // ---- values -------------------------------------------------------------------------------------
 
 static uint8_t *dram_bytes(void *ctx, uint64_t address, uint64_t bytes, bool write) {
@@ -178,10 +192,13 @@ bool access_insn(struct exec *x, const struct exec_place *at, const struct isa_i
     }
     for (int k = 0; k < ops.n; k++)
         if (ops.op[k].access & ISA_W) {
-            if (gather)
-                gather_mark(x, &in->u.GATHER);
-            else
-                access_mark(x, (int)ops.op[k].pat->space, &ops.op[k].foot);
+            const int space = (int)ops.op[k].pat->space;
+            if (gather) {
+                gather_mark(x, at, &in->u.GATHER);
+                continue;
+            }
+            access_mark(x, space, &ops.op[k].foot);
+            access_show(x, at, space, &ops.op[k].foot);
         }
     return true;
 }

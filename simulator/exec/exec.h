@@ -14,8 +14,14 @@
 #include "simulator/exec/dram.h"
 #include "simulator/exec/dyn.h"
 #include "simulator/exec/fault.h"
+#include "simulator/exec/foot.h"
 
 enum { EXEC_DOORBELLS = 16 };
+
+// Bytes that an engine's instruction of that tag has just written: where they lie in `space` (in
+// DRAM: the program's own addresses), and the memory from foot->lo on. Valid during the call.
+typedef void exec_write_sink(void *ctx, uint32_t tag, int space, const struct exec_foot *foot,
+                             const uint8_t *bytes);
 
 // One run: a program from its entry to HALT. Everything is lent for the call.
 struct exec_job {
@@ -29,6 +35,8 @@ struct exec_job {
     exec_sink *sink;      // may be NULL
     exec_rows_sink *rows; // may be NULL
     void *sink_ctx;
+    exec_write_sink *written; // may be NULL; only called when values are computed
+    void *written_ctx;
 };
 
 #define EXEC_STEP_LIMIT 20000000u

@@ -102,8 +102,10 @@ bool gather_access(struct exec *x, const struct exec_place *at, const struct isa
     return access_write(x, at, "dst", (int)g->dst.space, x->feet, written_feet(x, g, n));
 }
 
-void gather_mark(struct exec *x, const struct isa_GATHER *g) {
+void gather_mark(struct exec *x, const struct exec_place *at, const struct isa_GATHER *g) {
     const uint32_t count = written_feet(x, g, isa_pat_elems(&g->idx));
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         access_mark(x, (int)g->dst.space, &x->feet[i]);
+        access_show(x, at, (int)g->dst.space, &x->feet[i]);
+    }
 }

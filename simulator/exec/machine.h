@@ -111,10 +111,12 @@ bool access_read(struct exec *x, const struct exec_place *at, const char *name, 
 bool access_write(struct exec *x, const struct exec_place *at, const char *name, int space,
                   const struct exec_foot *f, uint32_t n);
 void access_mark(struct exec *x, int space, const struct exec_foot *f);
+// Shows them to the job's watcher.
+void access_show(struct exec *x, const struct exec_place *at, int space, const struct exec_foot *f);
 // gather.c: operands of a gather before its values (row numbers go to x->rows), and after.
 bool gather_access(struct exec *x, const struct exec_place *at, const struct isa_insn *in,
                    const struct check_operands *ops);
-void gather_mark(struct exec *x, const struct isa_GATHER *g);
+void gather_mark(struct exec *x, const struct exec_place *at, const struct isa_GATHER *g);
 // Memory operands of one engine instruction: checks, values, marks.
 bool access_insn(struct exec *x, const struct exec_place *at, const struct isa_insn *in);
 struct val_mem access_val_mem(struct exec *x);

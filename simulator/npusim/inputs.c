@@ -10,15 +10,23 @@
 #include "runtime/base/diag.h"
 #include "simulator/npusim/tensors.h"
 
+// Into the session, and kept when layers are to be compared.
+static npu_status write_values(struct npusim *s, enum npu_role role, struct npusim_tensor *t,
+                               enum npu_dtype dtype, const void *values, size_t bytes) {
+    NPU_TRY(npu_session_write(s->session, role, t->index, dtype, values, bytes));
+    if (!s->o->check_layers) return NULL;
+    void *own = arena_alloc(s->a, (size_t)npu_dtype_bytes(t->info.dtype, t->info.elements));
+    t->values = own;
+    return npu_convert(t->info.dtype, own, dtype, values, t->info.elements);
+}
+
 static npu_status write_file(struct npusim *s, enum npu_role role, struct npusim_tensor *t,
                              const char *path) {
     struct tensor_data file;
     t->source = path;
     NPU_TRY(npusim_read_file(s->a, path, &file));
     npu_status st = npusim_check_shape(t, &file);
-    if (!st)
-        st = npu_session_write(s->session, role, t->index, (enum npu_dtype)file.dtype, file.data,
-                               file.size_bytes);
+    if (!st) st = write_values(s, role, t, (enum npu_dtype)file.dtype, file.data, file.size_bytes);
     return st ? npu_note(st, "%s for '%s'", path, t->info.name) : NULL;
 }
 
@@ -47,7 +55,7 @@ static npu_status draw(struct npusim *s, struct npusim_tensor *t) {
             v[i] = (float)(int32_t)(mix(key + i) >> 40) / 8388608.0f - 1.0f;
         t->source = arena_printf(s->a, "drawn from -1 to 1, seed %" PRIu64, s->o->seed);
         say(s, t);
-        return npu_session_write(s->session, NPU_INPUT, t->index, NPU_F32, v, n * sizeof *v);
+        return write_values(s, NPU_INPUT, t, NPU_F32, v, n * sizeof *v);
     }
     int64_t *v = ARENA_ARRAY(s->a, int64_t, n);
     for (uint64_t i = 0; i < n; i++)
@@ -56,7 +64,7 @@ static npu_status draw(struct npusim *s, struct npusim_tensor *t) {
                                          limit - 1, s->o->seed)
                           : "all ones";
     say(s, t);
-    return npu_session_write(s->session, NPU_INPUT, t->index, NPU_I64, v, n * sizeof *v);
+    return write_values(s, NPU_INPUT, t, NPU_I64, v, n * sizeof *v);
 }
 
 // --input NAME=FILE: inputs first, then state.

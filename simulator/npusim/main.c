@@ -12,6 +12,7 @@
 #include "runtime/base/text.h"
 #include "runtime/include/npu/simulator.h"
 #include "simulator/exec/val.h"
+#include "simulator/npusim/layers.h"
 #include "simulator/npusim/report.h"
 
 // NPU_SIMD chooses the host's code path for values; results never depend on it.
@@ -106,7 +107,7 @@ static npu_status report_fault(struct npusim *s, struct sim_device *d, struct tr
     return npu_status_join(npu_note(fault, "running %s", s->o->program), st);
 }
 
-static npu_status run(struct npusim *s, struct trace_log *log) {
+static npu_status run(struct npusim *s, struct trace_log *log, struct layers **layers) {
     struct npusim_runs runs = {0};
     NPU_TRY(npu_program_load(s->o->program, &s->program));
     NPU_TRY(open_device(s));
@@ -115,6 +116,7 @@ static npu_status run(struct npusim *s, struct trace_log *log) {
     NPU_TRY(npusim_tensors_list(s));
     NPU_TRY(set_scalars(s));
     NPU_TRY(npusim_set_inputs(s));
+    if (s->o->check_layers) NPU_TRY(layers_begin(s, layers));
     struct sim_device *d = sim_device_of(s->device);
     sim_device_begin(d, s->o->trace_file ? log : NULL);
     npu_status st = npu_session_run(s->session, NULL);
@@ -123,11 +125,14 @@ static npu_status run(struct npusim *s, struct trace_log *log) {
         fprintf(stderr, "npusim: functional pass %.3f s, timing %.3f s\n",
                 sim_device_totals(d)->exec_seconds, sim_device_totals(d)->run_seconds);
     if (!s->o->no_data) NPU_TRY(npusim_check_outputs(s));
+    sim_device_watch(d, NULL, NULL);
     NPU_TRY(trace_log_finish(log));
     NPU_TRY(repeat(s, d, &runs));
     NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs, NULL));
     NPU_TRY(npusim_write_outputs(s));
-    return s->o->expect.n || s->o->expects ? npusim_compare(s) : NULL;
+    npu_status layers_differ = *layers ? layers_check(s, *layers) : NULL;
+    npu_status differ = s->o->expect.n || s->o->expects ? npusim_compare(s) : NULL;
+    return npu_status_join(layers_differ, differ);
 }
 
 int main(int argc, char **argv) {
@@ -137,6 +142,7 @@ int main(int argc, char **argv) {
     struct npusim_options o;
     static struct npusim s;
     static struct trace_log log;
+    static struct layers *layers;
     npu_status st = NULL;
     if (setjmp(oom)) {
         st = npu_fail(NO_MEMORY, "out of memory");
@@ -146,8 +152,9 @@ int main(int argc, char **argv) {
         st = npusim_options_parse(argc, argv, a, &o);
         npu_status_show_source(o.verbose);
         if (!st) st = choose_code_path();
-        if (!st) st = run(&s, &log);
+        if (!st) st = run(&s, &log, &layers);
     }
+    layers_free(layers);
     npu_session_free(s.session);
     npu_device_close(s.device);
     npu_program_free(s.program);

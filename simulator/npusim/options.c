@@ -15,8 +15,6 @@
 #define NPU_VERSION "0.1.0"
 #endif
 
-const char *argp_program_version = "npusim " NPU_VERSION;
-
 enum {
 #define NPUSIM_OPTION(N, name, key, arg, optional, help) KEY_##N = (key),
 #define NPUSIM_GROUP(title)
@@ -106,6 +104,10 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         number(p, "min-cosine", arg, -1, &o->min_cosine);
         o->cosine = true;
         break;
+    case KEY_CHECK_LAYERS:
+        o->check_layers = true;
+        o->model = arg;
+        break;
     case KEY_NO_DATA: o->no_data = true; break;
     case KEY_SET: append(p, &o->set, "", arg); break;
     case KEY_SCALAR: append_pair(p, &o->scalar, "scalar", arg); break;
@@ -134,6 +136,8 @@ static npu_status check(const struct npusim_options *o) {
     if (o->no_data && wants_values)
         return npu_fail(USAGE, "--no-data computes no outputs: it excludes --output, --outputs, "
                                "--expect and --expects");
+    if (o->no_data && o->check_layers)
+        return npu_fail(USAGE, "--no-data computes no values, which --check-layers compares");
     return NULL;
 }
 
@@ -149,6 +153,7 @@ npu_status npusim_options_parse(int argc, char **argv, struct arena *a, struct n
                                      .doc = doc};
     struct parse p = {.a = a, .o = o};
     *o = (struct npusim_options){.tag = "ort_fp32", .runs = 1};
+    argp_program_version = "npusim " NPU_VERSION;
     argp_err_exit_status = 2;
     if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
         return npu_fail(NO_MEMORY, "out of memory");

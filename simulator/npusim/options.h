@@ -26,6 +26,8 @@ struct npusim_options {
     const char *tag;
     double rtol, atol, min_cosine;
     bool tolerance, cosine; // --rtol or --atol given; --min-cosine given
+    bool check_layers;
+    const char *model; // --check-layers=MODEL; NULL: where the record says
     const char *entry, *report;
     bool trace;             // cycle report on standard output
     const char *trace_file; // NULL: none

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs: read back, written as .npy, compared in f64.
 //
-// An element agrees when |got - want| <= atol + rtol * |want|, both are NaN, or both are the same
-// infinity; integers when they are equal, unless tolerances were given. The worst element is the
-// one furthest beyond its own bound. cosine = <got, want> / (|got| |want|); SNR = 10 log10(sum
-// want^2 / sum (got - want)^2).
+// Integers agree when they are equal, unless tolerances were given.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,6 +11,7 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/str.h"
+#include "simulator/npusim/compare.h"
 #include "simulator/npusim/tensors.h"
 
 npu_status npusim_read_output(struct npusim *s, const struct npusim_tensor *t,
@@ -93,69 +91,13 @@ npu_status npusim_write_outputs(struct npusim *s) {
 
 // ---- comparing ---------------------------------------------------------------------------------
 
-static npu_status to_f64(struct npusim *s, enum npu_dtype from, const void *data, uint64_t n,
-                         double **out) {
-    *out = ARENA_ARRAY(s->a, double, n ? n : 1);
-    if (isa_dtype_is_float((int)from)) return npu_convert(NPU_F64, *out, from, data, n);
-    const enum npu_dtype wide = from == NPU_U64 ? NPU_U64 : NPU_I64;
-    int64_t *v = ARENA_ARRAY(s->a, int64_t, n ? n : 1);
-    NPU_TRY(npu_convert(wide, v, from, data, n));
-    for (uint64_t i = 0; i < n; i++)
-        (*out)[i] = wide == NPU_U64 ? (double)(uint64_t)v[i] : (double)v[i];
-    return NULL;
-}
-
-struct comparison {
-    uint64_t wrong, worst;
-    double cosine, snr_db;
-};
-
-static struct comparison compare(const double *got, const double *want, uint64_t n, double rtol,
-                                 double atol) {
-    struct comparison c = {0};
-    double dot = 0, gg = 0, ww = 0, dd = 0, worst = -1;
-    for (uint64_t i = 0; i < n; i++) {
-        const double g = got[i], w = want[i], bound = atol + rtol * fabs(w);
-        const bool same = g == w || (isnan(g) && isnan(w));
-        const double d = same ? 0 : isfinite(w) && !isnan(g) ? fabs(g - w) : HUGE_VAL;
-        const double ratio = d == 0 ? 0 : bound > 0 ? d / bound : HUGE_VAL;
-        c.wrong += !(ratio <= 1);
-        if (ratio > worst) {
-            worst = ratio;
-            c.worst = i;
-        }
-        if (!isfinite(g) || !isfinite(w)) continue;
-        dot += g * w;
-        gg += g * g;
-        ww += w * w;
-        dd += d * d;
-    }
-    c.cosine = gg > 0 && ww > 0 ? dot / sqrt(gg * ww) : gg == ww ? 1 : 0;
-    c.snr_db = dd > 0 ? 10 * log10(ww / dd) : HUGE_VAL;
-    return c;
-}
-
 // Tolerances when none were asked for, by the output's type; the absolute one times the largest
 // expected magnitude.
 static void default_tolerance(enum npu_dtype t, const double *want, uint64_t n, double *rtol,
                               double *atol) {
-    double range = 0;
-    for (uint64_t i = 0; i < n; i++)
-        if (isfinite(want[i]) && fabs(want[i]) > range) range = fabs(want[i]);
+    const double range = npusim_range(want, n);
     *rtol = t == NPU_F16 ? 4e-3 : t == NPU_BF16 ? 3e-2 : t == NPU_F32 ? 1e-4 : 0;
     *atol = (t == NPU_F16 ? 4e-3 : t == NPU_BF16 ? 3e-2 : t == NPU_F32 ? 2e-5 : 0) * range;
-}
-
-static void print_index(struct str *out, const struct npusim_tensor *t, uint64_t i) {
-    uint64_t at[NPU_MAX_RANK] = {0};
-    for (int d = t->info.rank; d-- > 0;) {
-        at[d] = i % (uint64_t)t->info.dims[d];
-        i /= (uint64_t)t->info.dims[d];
-    }
-    str_putc(out, '[');
-    for (int d = 0; d < t->info.rank; d++)
-        str_printf(out, "%s%" PRIu64, d ? "," : "", at[d]);
-    str_putc(out, ']');
 }
 
 // One output against one file; the line goes to `line`. *differs is set, never cleared.
@@ -166,11 +108,12 @@ static npu_status compare_one(struct npusim *s, const struct npusim_tensor *t, c
     NPU_TRY(npusim_read_file(s->a, path, &file));
     NPU_TRY_NOTE(npusim_check_shape(t, &file), "%s for '%s'", path, t->info.name);
     NPU_TRY(npusim_read_output(s, t, &out));
-    NPU_TRY_NOTE(to_f64(s, (enum npu_dtype)file.dtype, file.data, t->info.elements, &want), "%s",
-                 path);
-    NPU_TRY(to_f64(s, t->info.dtype, out.data, t->info.elements, &got));
+    NPU_TRY_NOTE(npusim_to_f64(s->a, (enum npu_dtype)file.dtype, file.data, t->info.elements,
+                               &want),
+                 "%s", path);
+    NPU_TRY(npusim_to_f64(s->a, t->info.dtype, out.data, t->info.elements, &got));
     if (!s->o->tolerance) default_tolerance(t->info.dtype, want, t->info.elements, &rtol, &atol);
-    const struct comparison c = compare(got, want, t->info.elements, rtol, atol);
+    const struct npusim_comparison c = npusim_compare_f64(got, want, t->info.elements, rtol, atol);
     const bool far = s->o->cosine && !(c.cosine >= s->o->min_cosine);
     str_printf(line, "%s: %s", t->info.name, c.wrong || far ? "differs" : "agrees");
     if (c.wrong)
@@ -178,7 +121,7 @@ static npu_status compare_one(struct npusim *s, const struct npusim_tensor *t, c
     if (far) str_printf(line, ", cosine below %g", s->o->min_cosine);
     if (t->info.elements) {
         str_puts(line, "; worst ");
-        print_index(line, t, c.worst);
+        npusim_print_index(line, t->info.dims, t->info.rank, c.worst);
         str_printf(line, " is %.9g, expected %.9g (allowed %.3g)", got[c.worst], want[c.worst],
                    atol + rtol * fabs(want[c.worst]));
     }

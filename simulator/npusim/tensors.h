@@ -14,6 +14,7 @@ struct npusim_tensor {
     size_t index;       // within its role, as npu.h numbers it
     const char *file;   // its name with / and : written _
     const char *source; // inputs: where the values came from
+    const void *values; // inputs, for --check-layers: as the program reads them, in its own type
 };
 
 struct npusim_tensors {

@@ -15,8 +15,6 @@
 #define NPU_VERSION "0.1.0"
 #endif
 
-const char *argp_program_version = "npuc " NPU_VERSION;
-
 const char *const npuc_emit_names[NPUC_EMITS] = {"graph", "tiles", "plan", "asm", "layers"};
 
 enum {
@@ -191,6 +189,7 @@ npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npu
     struct parse p = {.a = a, .o = o};
     npuc_options_init(o);
     o->pass.dump_to = stdout;
+    argp_program_version = "npuc " NPU_VERSION;
     argp_err_exit_status = 2;
     if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
         return npu_fail(NO_MEMORY, "out of memory");

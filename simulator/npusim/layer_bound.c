@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds for layers: u is the unit roundoff of a type (half the distance of neighbours, relative).
+//
+//   rounding of the result    both sides round once: one unit in the last place, 2 u |want|; below
+//                             the type's normal numbers, its smallest step
+//   sums of the vector engine a sum over n terms in another order: each partial takes n / 64 + 7
+//                             roundings in f32, relative to the result's range; 4 on top for means
+//                             that cancel
+//   values inside a kernel    that are rounded to the operands' type before they are used again
+//                             (attention's probabilities): 4 u of the range
+//
+// Products and convolutions sum in a fixed order (docs/numerics.md), chains round alike: they need
+// the first term only.
+#include "simulator/npusim/layer_bound.h"
+
+#include <math.h>
+
+static double roundoff(enum isa_dtype t) {
+    switch ((int)t) {
+    case ISA_F16: return 0x1p-11;
+    case ISA_BF16: return 0x1p-8;
+    case ISA_F8E4M3: return 0x1p-4;
+    case ISA_F8E5M2: return 0x1p-3;
+    default: return 0x1p-24;
+    }
+}
+
+static double smallest_step(enum isa_dtype t) {
+    switch ((int)t) {
+    case ISA_F16: return 0x1p-24;
+    case ISA_F8E4M3: return 0x1p-9;
+    case ISA_F8E5M2: return 0x1p-16;
+    default: return 0x1p-133; // of bf16; f32's is smaller
+    }
+}
+
+static int64_t axis_and_behind(const struct graph_node *n) {
+    const struct graph_value *x = n->inputs[0];
+    int64_t span = 1;
+    for (int d = (int)graph_int(n, GRAPH_ATTR_AXIS, 0); d < x->rank; d++)
+        span *= x->dims[d];
+    return span;
+}
+
+static int64_t axis_alone(const struct graph_node *n) {
+    return n->inputs[0]->dims[graph_int(n, GRAPH_ATTR_AXIS, 0)];
+}
+
+static int64_t per_result(const struct graph_node *n) {
+    const int64_t out = graph_value_elems(n->outputs[0]);
+    return graph_value_elems(n->inputs[0]) / (out > 0 ? out : 1);
+}
+
+static int64_t window(const struct graph_node *n) {
+    return graph_ints_at(n, GRAPH_ATTR_KERNEL, 0, 1) * graph_ints_at(n, GRAPH_ATTR_KERNEL, 1, 1);
+}
+
+static int64_t weights(const struct graph_node *n) {
+    (void)n;
+    return 4; // bilinear interpolation
+}
+
+// Largest dimension of the inputs: for ops that are not listed.
+static int64_t longest(const struct graph_node *n) {
+    int64_t most = 1;
+    for (int k = 0; k < n->nown; k++)
+        for (int d = 0; d < n->inputs[k]->rank; d++)
+            if (n->inputs[k]->dims[d] > most) most = n->inputs[k]->dims[d];
+    return most;
+}
+
+// Terms that the vector engine sums for one result (NULL: none), and how often a value inside the
+// kernel is rounded to the operands' type.
+struct row {
+    enum graph_op op;
+    int64_t (*terms)(const struct graph_node *n);
+    int rounded;
+};
+
+static const struct row rows[] = {
+    {GRAPH_MAP, NULL, 0},
+    {GRAPH_MATMUL, NULL, 0},
+    {GRAPH_CONV, NULL, 0},
+    {GRAPH_CONVT, NULL, 0},
+    {GRAPH_POOL, window, 0},
+    {GRAPH_REDUCE, per_result, 0},
+    {GRAPH_SOFTMAX, axis_alone, 0},
+    {GRAPH_LAYERNORM, axis_and_behind, 0},
+    {GRAPH_RMSNORM, axis_and_behind, 0},
+    {GRAPH_RESHAPE, NULL, 0},
+    {GRAPH_TRANSPOSE, NULL, 0},
+    {GRAPH_SLICE, NULL, 0},
+    {GRAPH_CONCAT, NULL, 0},
+    {GRAPH_EXPAND, NULL, 0},
+    {GRAPH_PAD, NULL, 0},
+    {GRAPH_GATHER, NULL, 0},
+    {GRAPH_RESIZE, weights, 0},
+    {GRAPH_COPY, NULL, 0},
+};
+static const struct row other = {GRAPH_OPS, longest, 1};
+
+struct layer_bound layer_bound_of(const struct graph_node *n, double range) {
+    const enum isa_dtype out = n->outputs[0]->dtype;
+    const struct row *row = &other;
+    double inner = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].op == n->op) row = &rows[i];
+    if (!isa_dtype_is_float((int)out)) return (struct layer_bound){0};
+    for (int k = 0; k < n->nown; k++)
+        if (isa_dtype_is_float((int)n->inputs[k]->dtype))
+            inner = fmax(inner, roundoff(n->inputs[k]->dtype));
+    struct layer_bound b = {.rtol = 2 * roundoff(out), .atol = smallest_step(out)};
+    if (row->terms) b.atol += 4 * ((double)row->terms(n) / 64 + 7) * 2 * roundoff(ISA_F32) * range;
+    b.atol += 4 * row->rounded * inner * range;
+    return b;
+}
