@@ -53,6 +53,8 @@ struct arena {
     struct block *blocks; // the first is the one being filled
     struct deferred *deferred;
     jmp_buf *oom;
+    struct arena *parent;                       // of a scratch arena
+    struct arena *scratch, *next_scratch, **at; // scratch arenas in a list; `at` points here
     size_t next_block_bytes;
     size_t used_bytes;
 };
@@ -74,8 +76,21 @@ struct arena *arena_new(void) {
 }
 
 _Noreturn void arena_out_of_memory(struct arena *a) {
+    while (!a->oom && a->parent)
+        a = a->parent;
     if (a->oom) longjmp(*a->oom, 1);
     end_program();
+}
+
+struct arena *arena_scratch(struct arena *parent) {
+    struct arena *a = arena_try_new();
+    if (!a) arena_out_of_memory(parent);
+    a->parent = parent;
+    a->next_scratch = parent->scratch;
+    a->at = &parent->scratch;
+    if (a->next_scratch) a->next_scratch->at = &a->next_scratch;
+    parent->scratch = a;
+    return a;
 }
 
 void arena_set_oom(struct arena *a, jmp_buf *where) {
@@ -166,6 +181,8 @@ void arena_defer(struct arena *a, void (*function)(void *), void *argument) {
 }
 
 static void run_deferred(struct arena *a) {
+    while (a->scratch)
+        arena_free(a->scratch);
     while (a->deferred) {
         struct deferred *d = a->deferred;
         a->deferred = d->next;
@@ -197,6 +214,10 @@ void arena_reset(struct arena *a) {
 void arena_free(struct arena *a) {
     if (!a) return;
     run_deferred(a);
+    if (a->at) {
+        *a->at = a->next_scratch;
+        if (a->next_scratch) a->next_scratch->at = a->at;
+    }
     for (struct block *b = a->blocks, *next; b; b = next) {
         next = b->next;
         free_block(b);

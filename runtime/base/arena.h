@@ -25,7 +25,11 @@ struct arena;
 /// arena_free.
 struct arena *arena_new(void);
 
-/// The same; NULL when out of memory. For libraries, which must not end the program.
+/// A short-lived arena inside another: out of memory goes where it goes for `parent`, and when that
+/// jumps, `parent` releases it. Release with arena_free.
+struct arena *arena_scratch(struct arena *parent);
+
+/// As arena_new; NULL when out of memory. For libraries, which must not end the program.
 struct arena *arena_try_new(void);
 
 /// Runs what was deferred, then releases everything. NULL is allowed.

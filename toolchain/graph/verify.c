@@ -35,8 +35,8 @@ static npu_status check_value(const struct graph *g, const struct graph_value *v
 }
 
 // The outputs must be what the shape rule gives.
-static npu_status check_shapes(const struct graph_node *n) {
-    struct arena *scratch = arena_new();
+static npu_status check_shapes(const struct graph *g, const struct graph_node *n) {
+    struct arena *scratch = arena_scratch(g->arena);
     struct graph copy = {.arena = scratch};
     struct graph_value out = *n->outputs[0], *outs[1] = {&out};
     struct graph_node fresh = *n;
@@ -75,7 +75,7 @@ static npu_status check_node(const struct graph *g, const struct graph_node *n,
             return npu_fail(BAD_INPUT, "node '%s' computes '%s' again", n->name, v->name);
     }
     if (n->nout < 1) return npu_fail(BAD_INPUT, "node '%s' has no output", n->name);
-    return check_shapes(n);
+    return check_shapes(g, n);
 }
 
 static npu_status verify(const struct graph *g, bool *defined) {
@@ -108,7 +108,7 @@ static npu_status verify(const struct graph *g, bool *defined) {
 }
 
 npu_status graph_verify(const struct graph *g, const char *stage) {
-    struct arena *scratch = arena_new();
+    struct arena *scratch = arena_scratch(g->arena);
     npu_status failed = verify(g, ARENA_ARRAY(scratch, bool, (size_t)g->nvalue + 1));
     arena_free(scratch);
     return npu_note(failed, "graph check, %s", stage);

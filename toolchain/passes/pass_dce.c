@@ -4,7 +4,7 @@
 #include "toolchain/passes/pass.h"
 
 void passes_drop_dead(struct graph *g) {
-    struct arena *scratch = arena_new();
+    struct arena *scratch = arena_scratch(g->arena);
     int *uses = ARENA_ARRAY(scratch, int, (size_t)g->nvalue + 1);
     for (const struct graph_node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->nin; i++)

@@ -52,7 +52,7 @@ static npu_status run_one(struct pass_context *c, int id) {
 }
 
 npu_status passes_run(struct graph *g, const struct pass_options *options, struct pass_log *log) {
-    struct arena *scratch = arena_new();
+    struct arena *scratch = arena_scratch(g->arena);
     struct pass_context c = {.g = g, .scratch = scratch, .options = options, .log = log};
     npu_status st = NULL;
     for (struct graph_node *n = g->first; n; n = n->next)

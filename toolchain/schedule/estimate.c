@@ -89,7 +89,7 @@ static void step(struct machine *m, const struct isa_insn *in) {
 }
 
 double schedule_estimate(const struct tile_program *p) {
-    struct arena *a = arena_new();
+    struct arena *a = arena_scratch(p->arena);
     struct machine *m = ARENA_NEW(a, struct machine);
     m->hw = p->hw;
     m->a = a;

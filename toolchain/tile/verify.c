@@ -114,7 +114,7 @@ static npu_status check_op(const struct tile_program *p, const struct tile_op *t
 }
 
 npu_status tile_verify(const struct tile_program *p, const char *stage) {
-    struct arena *scratch = arena_new();
+    struct arena *scratch = arena_scratch(p->arena);
     bool **written = ARENA_ARRAY(scratch, bool *, (size_t)p->nbuf + 1);
     for (int i = 0; i < p->nbuf; i++)
         written[i] = ARENA_ARRAY(scratch, bool, (size_t)p->bufs[i]->slots);

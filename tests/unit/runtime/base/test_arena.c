@@ -141,3 +141,21 @@ Test(map, keeps_insertion_order) {
     cr_expect_eq(map_get(&m, ""), &values[1]);
     arena_free(a);
 }
+
+Test(arena, scratch_ends_with_its_parent_when_memory_does) {
+    struct arena *volatile a = arena_new();
+    jmp_buf oom;
+    volatile int jumps = 0;
+    if (setjmp(oom)) {
+        jumps = jumps + 1;
+    } else {
+        arena_set_oom(a, &oom);
+        struct arena *first = arena_scratch(a), *second = arena_scratch(a);
+        arena_free(arena_scratch(second)); // in any order
+        arena_free(first);
+        arena_alloc(arena_scratch(second), 1);
+        arena_alloc(arena_scratch(second), SIZE_MAX);
+    }
+    cr_assert_eq(jumps, 1);
+    arena_free(a); // the leak checker sees what is left
+}
