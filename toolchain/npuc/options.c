@@ -5,6 +5,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,48 @@ npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npu
     if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
         return npu_fail(NO_MEMORY, "out of memory");
     return p.failed ? p.failed : check(o);
+}
+
+// What only a program on a terminal can be asked for.
+static npu_status no_printing(const struct npuc_options *o) {
+    const char *asked = o->list                   ? "--list"
+                        : o->info                 ? "--info"
+                        : o->disassemble          ? "--disassemble"
+                        : o->pass.stats           ? "--stats"
+                        : o->pass.stop_after >= 0 ? "--stop-after"
+                                                  : NULL;
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (o->pass.dump[i]) asked = "--dump-after";
+    if (asked) return npu_fail(USAGE, "%s is for the program npuc, not for a call", asked);
+    for (int i = 0; i < NPUC_EMITS; i++)
+        if (o->emit[i] && !o->emit_file[i])
+            return npu_fail(USAGE, "--emit %s: a call has no standard output; give =FILE",
+                            npuc_emit_names[i]);
+    if (o->input) return npu_fail(USAGE, "'%s' is no option", o->input);
+    if (o->output) return npu_fail(USAGE, "-o %s: the output is an argument of its own", o->output);
+    return NULL;
+}
+
+npu_status npuc_options_words(size_t count, const char *const *words, struct arena *a,
+                              struct npuc_options *o) {
+    static const struct argp argp = {.options = table, .parser = on_option};
+    struct parse p = {.a = a, .o = o};
+    char **argv = ARENA_ARRAY(a, char *, count + 2);
+    int stopped = 0;
+    npuc_options_init(o);
+    if (count > INT_MAX - 1) return npu_fail(USAGE, "%zu options are too many", count);
+    argv[0] = arena_strdup(a, "npuc");
+    for (size_t i = 0; i < count; i++)
+        argv[i + 1] = arena_strdup(a, words[i]);
+    const error_t e =
+        argp_parse(&argp, (int)count + 1, argv,
+                   ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_IN_ORDER, &stopped, &p);
+    if (p.failed) return p.failed;
+    if (e == ENOMEM) return npu_fail(NO_MEMORY, "out of memory");
+    if (e)
+        return npu_fail(USAGE, "option '%s': unknown, ambiguous, or its value is missing",
+                        argv[stopped > 1 ? stopped - 1 : 1]);
+    return no_printing(o);
 }
 
 npu_status npuc_hardware(const struct npuc_options *o, struct hw *hw) {
