@@ -46,4 +46,10 @@ NPU_MUST_USE npu_status npu_program_tensor_of(const struct npu_program *program,
 /// The device a session was made on, lent.
 struct npu_device *npu_session_device(const struct npu_session *session);
 
+/// The program of a session, lent.
+const struct npu_program *npu_session_program(const struct npu_session *session);
+
+/// Whether the selected entry point uses tensor number `index` of a role, below the role's count.
+bool npu_session_uses(const struct npu_session *session, enum npu_role role, size_t index);
+
 #endif

@@ -163,6 +163,18 @@ struct npu_device *npu_session_device(const struct npu_session *s) {
     return s->device;
 }
 
+const struct npu_program *npu_session_program(const struct npu_session *s) {
+    return s->program;
+}
+
+bool npu_session_uses(const struct npu_session *s, enum npu_role role, size_t index) {
+    const struct npu_image_entry *e = &s->program->image->entries[s->entry];
+    const uint32_t tensor = s->program->by_role[role][index];
+    for (size_t i = 0; i < e->ntensors; i++)
+        if (e->tensors[i] == tensor) return true;
+    return e->ntensors == 0;
+}
+
 void npu_session_free(struct npu_session *s) {
     if (!s) return;
     struct npu_run_info ignored = {0};

@@ -1,35 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills struct trace_run from the device's totals and the program's names, and lets the views
-// write.
+// Adds files, runs and outputs to the view of the run, and lets the views write.
 #include "simulator/npusim/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <zlib.h>
 
 #include "runtime/base/str.h"
-#include "simulator/core/names.h"
+#include "simulator/view.h"
 
-// Element type of the program's products, for the bounds: of its first floating tensor, else i8.
-static int product_dtype(const struct npu_program_image *image) {
-    for (size_t i = 0; i < image->ntensors; i++)
-        if (isa_dtype_is_float(image->tensors[i].dtype)) return image->tensors[i].dtype;
-    return ISA_I8;
-}
-
-static struct trace_work *work_of(struct npusim *s, const struct core_names *names, size_t *count) {
-    const struct npu_program_image *image = npu_program_image_of(s->program);
-    struct trace_work *work = core_names_work(names, s->a, count);
-    if (*count == 0) return NULL;
-    for (size_t i = 0; i < *count; i++)
-        if (!work[i].dtype) work[i].dtype = product_dtype(image);
+static struct sim_traffic traffic_of(const struct npusim *s) {
+    struct sim_traffic t = {0};
     for (size_t i = 0; i < s->in.n; i++)
-        work[0].io_bytes += s->in.item[i].info.bytes;
+        t.in_bytes += s->in.item[i].info.bytes;
     for (size_t i = 0; i < s->out.n; i++)
-        work[*count - 1].io_bytes += s->out.item[i].info.bytes;
-    return work;
+        t.out_bytes += s->out.item[i].info.bytes;
+    return t;
 }
 
 static struct trace_input *inputs_of(struct npusim *s) {
@@ -53,11 +40,6 @@ static npu_status outputs_of(struct npusim *s, struct trace_output **out) {
                                   .crc32 = (uint32_t)crc32_z(0, data.data, data.size_bytes)};
     }
     return NULL;
-}
-
-static uint64_t peak_rss_bytes(void) {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
 static void summary(const struct npusim *s, const struct sim_totals *t, const struct hw *hw,
@@ -90,39 +72,24 @@ static npu_status views(struct npusim *s, const struct trace_run *run,
 npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const struct hw *hw,
                          const struct trace_log *log, const struct npusim_runs *runs,
                          const char *fault) {
-    const struct npu_program_image *image = npu_program_image_of(s->program);
-    struct core_names names;
-    struct trace_output *outputs = NULL;
-    struct trace_run run = {
-        .program = npu_program_name(s->program),
-        .target = npu_program_target(s->program),
-        .hw = hw,
-        .fault = fault,
-        .cycles = t->cycles,
-        .instructions = t->instructions,
-        .engine = t->engine,
-        .nengine = t->nengine,
-        .tag = t->tag,
-        .ntag = t->ntag,
-        .dram = t->dram,
-        .spm_peak_bytes = (uint64_t)t->spm_peak_bytes,
-        .lookup = core_names_lookup,
-        .lookup_ctx = &names,
-        .host_seconds = runs->median_seconds * (double)runs->n,
-        .peak_rss_bytes = peak_rss_bytes(),
-        .runs = {.n = runs->n, .seed = s->o->seed, .noise = "off", .time_us = runs->time_us}};
     if (!s->o->quiet && !s->o->trace && !fault) summary(s, t, hw, runs);
     if (!s->o->trace && !s->o->report) return NULL;
-    if (s->o->report && !s->o->no_data && !fault) {
-        NPU_TRY(outputs_of(s, &outputs));
-        run.output = outputs;
-        run.noutput = s->out.n;
-    }
-    NPU_TRY(core_names_init(&names, image));
-    run.input = inputs_of(s);
-    run.ninput = s->in.n;
-    run.work = work_of(s, &names, &run.nwork);
-    npu_status st = views(s, &run, log);
-    core_names_deinit(&names);
+    struct trace_output *outputs = NULL;
+    if (s->o->report && !s->o->no_data && !fault) NPU_TRY(outputs_of(s, &outputs));
+    const struct sim_traffic traffic = traffic_of(s);
+    struct sim_view v;
+    npu_status st = sim_view_init(&v, s->program, hw, t, &traffic, s->a);
+    v.run.fault = fault;
+    v.run.host_seconds = runs->median_seconds * (double)runs->n;
+    v.run.runs = (struct trace_runs){.n = runs->n,
+                                     .seed = s->o->seed,
+                                     .noise = "off",
+                                     .time_us = runs->time_us};
+    v.run.input = inputs_of(s);
+    v.run.ninput = s->in.n;
+    v.run.output = outputs;
+    v.run.noutput = outputs ? s->out.n : 0;
+    if (!st) st = views(s, &v.run, log);
+    sim_view_deinit(&v);
     return st;
 }

@@ -240,7 +240,7 @@ static int append(const char *buffer, size_t size, void *out) {
     return ((struct str *)out)->failed ? -1 : 0;
 }
 
-npu_status trace_report_write(const struct trace_run *run, const char *path) {
+npu_status trace_report_text(const struct trace_run *run, struct str *out) {
     struct trace_bounds b;
     NPU_TRY(trace_bounds(run, &b));
     json_failed = false;
@@ -276,12 +276,16 @@ npu_status trace_report_write(const struct trace_run *run, const char *path) {
     json_object_set_new(o, "host", host(run));
     json_object_set_new(o, "inputs", inputs(run));
     json_object_set_new(o, "outputs", outputs(run));
-    struct str s = {0};
-    if (json_dump_callback(o, append, &s, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) || json_failed)
-        s.failed = true;
-    str_putc(&s, '\n');
+    if (json_dump_callback(o, append, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) || json_failed)
+        out->failed = true;
+    str_putc(out, '\n');
     json_decref(o);
-    st = str_status(&s);
+    return str_status(out);
+}
+
+npu_status trace_report_write(const struct trace_run *run, const char *path) {
+    struct str s = {0};
+    npu_status st = trace_report_text(run, &s);
     if (!st) st = file_write_atomic(path, (struct span){(const uint8_t *)str_text(&s), s.len});
     str_free(&s);
     return st;

@@ -138,7 +138,10 @@ NPU_MUST_USE npu_status trace_bounds(const struct trace_run *run, struct trace_b
 /// Cycle report for people.
 NPU_MUST_USE npu_status trace_text(const struct trace_run *run, struct str *out);
 
-/// report.json, written complete or not at all.
+/// report.json as text.
+NPU_MUST_USE npu_status trace_report_text(const struct trace_run *run, struct str *out);
+
+/// The same as a file, written complete or not at all.
 NPU_MUST_USE npu_status trace_report_write(const struct trace_run *run, const char *path);
 
 /// Chrome trace events as Perfetto reads them; gzip when the path ends in .gz. The log must be
