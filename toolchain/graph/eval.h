@@ -41,6 +41,9 @@ void eval_chain(struct graph_eval *e);
 // < n: the matrix engine's step. The buffers do not overlap.
 void eval_fma_rows(float *acc, const float *a, size_t lda, const float *b, size_t ldb, size_t count,
                    size_t n);
+// The same for several rows: row i has acc + i * ldacc and a + i * arow.
+void eval_fma_block(float *acc, size_t ldacc, size_t rows, const float *a, size_t arow, size_t lda,
+                    const float *b, size_t ldb, size_t count, size_t n);
 // acc[j] = fma(a[j], b[j], acc[j])
 void eval_fma_each(float *acc, const float *a, const float *b, size_t n);
 

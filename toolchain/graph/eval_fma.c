@@ -7,6 +7,10 @@
 #include "isa/numeric.h"
 #include "toolchain/graph/eval.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 enum { BLOCK = 32 };
 
 // Blocks of outputs are held in a local array over the whole k loop.
@@ -71,6 +75,42 @@ __attribute__((target("avx2,fma"))) static void each_fma(float *restrict acc,
         acc[j] = __builtin_fmaf(a[j], b[j], acc[j]);
 }
 
+// Four rows by sixteen columns in registers over the whole k loop; what is left over by rows.
+__attribute__((target("avx2,fma"))) static void block_fma(float *restrict acc, size_t ldacc,
+                                                          size_t rows, const float *restrict a,
+                                                          size_t arow, size_t lda,
+                                                          const float *restrict b, size_t ldb,
+                                                          size_t count, size_t n) {
+    enum { ROWS = 4, COLS = 16 };
+    size_t i = 0, wide = n / COLS * COLS;
+    for (; i + ROWS <= rows; i += ROWS)
+        for (size_t j = 0; j < wide; j += COLS) {
+            __m256 sum[ROWS][2];
+            float *to = acc + i * ldacc + j;
+            const float *x = a + i * arow, *row = b + j;
+            for (size_t r = 0; r < ROWS; r++) {
+                sum[r][0] = _mm256_loadu_ps(to + r * ldacc);
+                sum[r][1] = _mm256_loadu_ps(to + r * ldacc + 8);
+            }
+            for (size_t k = 0; k < count; k++, x += lda, row += ldb) {
+                const __m256 low = _mm256_loadu_ps(row), high = _mm256_loadu_ps(row + 8);
+                for (size_t r = 0; r < ROWS; r++) {
+                    const __m256 f = _mm256_broadcast_ss(x + r * arow);
+                    sum[r][0] = _mm256_fmadd_ps(f, low, sum[r][0]);
+                    sum[r][1] = _mm256_fmadd_ps(f, high, sum[r][1]);
+                }
+            }
+            for (size_t r = 0; r < ROWS; r++) {
+                _mm256_storeu_ps(to + r * ldacc, sum[r][0]);
+                _mm256_storeu_ps(to + r * ldacc + 8, sum[r][1]);
+            }
+        }
+    for (size_t r = 0; r < i && wide < n; r++)
+        rows_fma(acc + r * ldacc + wide, a + r * arow, lda, b + wide, ldb, count, n - wide);
+    for (; i < rows; i++)
+        rows_fma(acc + i * ldacc, a + i * arow, lda, b, ldb, count, n);
+}
+
 static bool host_has_fma(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
@@ -88,6 +128,18 @@ void eval_fma_rows(float *acc, const float *a, size_t lda, const float *b, size_
         rows_fma(acc, a, lda, b, ldb, count, n);
     else
         rows_soft(acc, a, lda, b, ldb, count, n);
+}
+
+void eval_fma_block(float *acc, size_t ldacc, size_t rows, const float *a, size_t arow, size_t lda,
+                    const float *b, size_t ldb, size_t count, size_t n) {
+#if defined(__x86_64__)
+    if (host_has_fma()) {
+        block_fma(acc, ldacc, rows, a, arow, lda, b, ldb, count, n);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < rows; i++)
+        rows_soft(acc + i * ldacc, a + i * arow, lda, b, ldb, count, n);
 }
 
 void eval_fma_each(float *acc, const float *a, const float *b, size_t n) {

@@ -26,15 +26,18 @@ struct product {
     bool ta, tb; // stored [K,M], [N,K]
 };
 
-// A panel of columns at a time, so that B's part stays in the cache over all rows.
-static void product_f32(const struct product *p, const float *a, const float *b, float *out) {
-    enum { PANEL = 128 };
-    size_t lda = p->ta ? (size_t)p->m : 1, row = p->ta ? 1 : (size_t)p->k;
-    for (int64_t j = 0; j < p->n; j += PANEL) {
-        size_t width = (size_t)(p->n - j < PANEL ? p->n - j : PANEL);
-        for (int64_t i = 0; i < p->m; i++)
-            eval_fma_rows(out + i * p->n + j, a + (size_t)i * row, lda, b + j, (size_t)p->n,
-                          (size_t)p->k, width);
+// A panel of columns at a time, packed so that B's part stays in the cache over all rows.
+static void product_f32(struct arena *scratch, const struct product *p, const float *a,
+                        const float *b, float *out) {
+    enum { PANEL = 64, FEW_ROWS = 8 };
+    const size_t lda = p->ta ? (size_t)p->m : 1, row = p->ta ? 1 : (size_t)p->k, n = (size_t)p->n;
+    float *packed = p->m < FEW_ROWS ? NULL : ARENA_ARRAY(scratch, float, (size_t)p->k *PANEL);
+    for (size_t j = 0; j < n; j += PANEL) {
+        const size_t width = n - j < PANEL ? n - j : PANEL;
+        for (size_t k = 0; packed && k < (size_t)p->k; k++)
+            memcpy(packed + k * PANEL, b + k * n + j, width * sizeof *b);
+        eval_fma_block(out + j, n, (size_t)p->m, a, row, lda, packed ? packed : b + j,
+                       packed ? PANEL : n, (size_t)p->k, width);
     }
 }
 
@@ -87,7 +90,8 @@ npu_status eval_matmul(struct graph_eval *e) {
             if (p.tb) right = transposed(e->scratch, right, p.n, p.k);
             turned = of_b;
         }
-        product_f32(&p, x + batch_of(a, out, i) * p.m * p.k, right, e->f + i * p.m * p.n);
+        product_f32(e->scratch, &p, x + batch_of(a, out, i) * p.m * p.k, right,
+                    e->f + i * p.m * p.n);
     }
     return NULL;
 }

@@ -183,9 +183,23 @@ static void count_once(struct tile_kernel *k, const struct graph_node *n, bool *
     }
 }
 
+// The first kernel that stores a part of n's result: of a concatenation, its inputs' kernels do
+// when those lie in their parts of it.
+static int first_part(const struct lower *L, const struct graph_node *n, int first) {
+    bool parts = false;
+    for (int k = 0; k < n->nin && n->op == GRAPH_CONCAT; k++)
+        parts |= lower_is_part(L, n, k);
+    for (int i = 0; i < L->p->nresult && parts; i++)
+        if (L->p->results[i]->buf == L->place[n->outputs[0]->id].buf)
+            first = (int)lower_min(first, L->p->results[i]->first_kernel);
+    return first;
+}
+
 // Notes where the results of n lie, which the kernels from `first` on store.
 static void note_results(struct lower *L, const struct graph_node *n, int first) {
-    for (int i = 0; i < n->nout && first < L->p->nkernel; i++) {
+    if (first == L->p->nkernel) return;
+    first = first_part(L, n, first);
+    for (int i = 0; i < n->nout; i++) {
         const struct lower_view *place = &L->place[n->outputs[i]->id];
         struct tile_result r = {.value = n->outputs[i],
                                 .first_kernel = first,
