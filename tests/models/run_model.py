@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model through npuc and npusim, as a user would, on several machines.
 
-    run_model.py BIN_DIR MODEL CASE_DIR DTYPE RTOL ATOL TARGET...
+    run_model.py BUILD_DIR MODEL_DIR DTYPE [--values] TARGET...
 
-For each target: two compilations give the same bytes; disassembly assembles to the same bytes; the outputs agree with the
-case's references; two runs, every SIMD level of the host and one or two threads give the same outputs, and two traces are
-equal; every engine's cycles add up to the run's length. -O0 to -O3 agree with the references too.
+MODEL_DIR holds model.onnx, case_*, and meta.json with the tolerance. For each target the outputs of every case agree with
+the references, and of the first case: two compilations give the same bytes; disassembly assembles to the same bytes; two
+runs, every SIMD level of the host and one or two threads give the same outputs, and two traces are equal; every engine's
+cycles add up to the run's length; -O0 to -O3 agree with the references too. --values: the outputs of every case, and of the
+first one without optimisation.
 """
 import json
 import os
@@ -51,36 +53,66 @@ def accounts(report):
             raise SystemExit(f"{engine['name']}: busy and stalls are {total} cycles, the run is {data['cycles']}")
 
 
-def check(npuc, npusim, model, case, dtype, tolerance, target, work):
-    compile_it = [npuc, model, "--target", target, "--dtype", dtype, "-q", "-o"]
-    expect = ["--inputs", case, "--expects", case, "--rtol", tolerance[0], "--atol", tolerance[1]]
+class Model:
+    """A model folder in one type: what is compiled, and what its outputs are held against."""
+
+    def __init__(self, binaries, folder, dtype, target):
+        self.npuc, self.npusim = f"{binaries}/bin/npuc", f"{binaries}/bin/npusim"
+        self.folder = pathlib.Path(folder)
+        self.compile_it = [self.npuc, self.folder / "model.onnx", "--target", target, "--dtype", dtype, "-q", "-o"]
+        meta = json.loads((self.folder / "meta.json").read_text())
+        allowed = meta["tolerance"][dtype]
+        self.tolerance = ["--tag", meta["reference"], "--rtol", allowed["rtol"], "--atol", allowed["atol"],
+                          "--min-cosine", allowed["min_cosine"]]
+        self.cases = sorted(self.folder.glob("case_*"))
+        if not self.cases:
+            raise SystemExit(f"{folder} has no cases")
+
+    def expect(self, case):
+        return ["--inputs", case, "--expects", case, *self.tolerance]
+
+    def values(self, program, levels, work):
+        """Every case by a program; the first one at optimisation levels."""
+        for case in self.cases:
+            run(self.npusim, program, *self.expect(case), "-q")
+        for level in levels:
+            run(*self.compile_it, work / "o.npu", f"-O{level}")
+            run(self.npusim, work / "o.npu", *self.expect(self.cases[0]), "-q")
+
+
+def check(model, work):
     for name in "ab":
-        run(*compile_it, work / f"{name}.npu")
+        run(*model.compile_it, work / f"{name}.npu")
     same(work / "a.npu", work / "b.npu", "two compilations")
-    (work / "a.nps").write_text(run(npuc, work / "a.npu", "--disassemble"))
-    run(npuc, work / "a.nps", "-q", "-o", work / "c.npu")
+    (work / "a.nps").write_text(run(model.npuc, work / "a.npu", "--disassemble"))
+    run(model.npuc, work / "a.nps", "-q", "-o", work / "c.npu")
     same(work / "a.npu", work / "c.npu", "disassembled and assembled")
     variants = [("one", {}), ("two", {}), ("threads", {})] + [(level, {"NPU_SIMD": level}) for level in simd_levels()]
     for name, environment in variants:
         more = ["--threads", "2"] if name == "threads" else []
         if name in ("one", "two"):
             more = [f"--trace={work / name}.json", "--report", work / f"{name}.report"]
-        run(npusim, work / "a.npu", *expect, "--outputs", work / name, *more, **environment)
+        run(model.npusim, work / "a.npu", *model.expect(model.cases[0]), "--outputs", work / name, *more, **environment)
         for first, other in zip(outputs(work / "one"), outputs(work / name)):
             same(first, other, f"outputs of run '{name}'")
     same(work / "one.json", work / "two.json", "two traces")
     accounts(work / "one.report")
-    for level in range(4):
-        run(*compile_it, work / "o.npu", f"-O{level}")
-        run(npusim, work / "o.npu", *expect, "-q")
+    model.values(work / "a.npu", range(4), work)
+
+
+def check_values(model, work):
+    run(*model.compile_it, work / "a.npu")
+    model.values(work / "a.npu", [0], work)
 
 
 def main():
-    binaries, model, case, dtype, rtol, atol, *targets = sys.argv[1:]
-    for target in targets:
-        with tempfile.TemporaryDirectory() as folder:
-            check(f"{binaries}/bin/npuc", f"{binaries}/bin/npusim", model, case, dtype, (rtol, atol), target, pathlib.Path(folder))
-    print(f"{model} {dtype}: {', '.join(targets)} agree")
+    binaries, folder, dtype, *targets = sys.argv[1:]
+    values_only = targets[0] == "--values"
+    for target in targets[values_only:]:
+        with tempfile.TemporaryDirectory() as work:
+            model = Model(binaries, folder, dtype, target)
+            (check_values if values_only else check)(model, pathlib.Path(work))
+    print(f"{folder} {dtype}: {', '.join(targets[values_only:])} agree")
 
 
 main()
