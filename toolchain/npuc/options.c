@@ -36,6 +36,7 @@ struct parse {
     struct arena *a;
     struct npuc_options *o;
     npu_status failed;
+    int next; // the word behind what has been understood
 };
 
 void npuc_list_add(struct arena *a, struct npuc_list *l, const char *text) {
@@ -129,6 +130,7 @@ npu_status npuc_options_dtype(struct npuc_options *o, const char *text) {
 static error_t on_option(int key, char *arg, struct argp_state *state) {
     struct parse *p = state->input;
     struct npuc_options *o = p->o;
+    if (key != ARGP_KEY_ERROR && key != ARGP_KEY_FINI) p->next = state->next;
     switch (key) {
     case KEY_OUTPUT: o->output = arg; break;
     case KEY_REPORT: o->report = arg; break;
@@ -222,7 +224,6 @@ npu_status npuc_options_words(size_t count, const char *const *words, struct are
     static const struct argp argp = {.options = table, .parser = on_option};
     struct parse p = {.a = a, .o = o};
     char **argv = ARENA_ARRAY(a, char *, count + 2);
-    int stopped = 0;
     npuc_options_init(o);
     if (count > INT_MAX - 1) return npu_fail(USAGE, "%zu options are too many", count);
     argv[0] = arena_strdup(a, "npuc");
@@ -230,12 +231,12 @@ npu_status npuc_options_words(size_t count, const char *const *words, struct are
         argv[i + 1] = arena_strdup(a, words[i]);
     const error_t e =
         argp_parse(&argp, (int)count + 1, argv,
-                   ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_IN_ORDER, &stopped, &p);
+                   ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_IN_ORDER, NULL, &p);
     if (p.failed) return p.failed;
     if (e == ENOMEM) return npu_fail(NO_MEMORY, "out of memory");
     if (e)
         return npu_fail(USAGE, "option '%s': unknown, ambiguous, or its value is missing",
-                        argv[stopped > 1 ? stopped - 1 : 1]);
+                        argv[p.next > 0 && p.next <= (int)count ? p.next : 1]);
     return no_printing(o);
 }
 

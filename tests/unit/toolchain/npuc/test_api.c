@@ -71,6 +71,8 @@ Test(api, options_that_make_no_sense_here) {
     expect_usage((const char *[]){"--dtype"}, 1, "--dtype");
     expect_usage((const char *[]){"--frobnicate"}, 1, "--frobnicate");
     expect_usage((const char *[]){"-Z"}, 1, "-Z");
+    expect_usage((const char *[]){"--target", "tiny", "-O1", "--frob"}, 4, "'--frob'");
+    expect_usage((const char *[]){"--target=tiny", "--dtype"}, 2, "'--dtype'");
     expect_usage((const char *[]){"--target"}, 1, "--target");
     expect_usage((const char *[]){"--dtype=f13"}, 1, "f13");
     expect_usage((const char *[]){"--help"}, 1, "--help");
