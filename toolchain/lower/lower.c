@@ -250,7 +250,7 @@ static struct lower lowering(const struct graph *g, const struct hw *hw,
 // not fit then.
 static double try_resident(const struct graph *g, const struct hw *hw,
                            const struct lower_options *opt, int percent, int64_t *peak) {
-    struct arena *scratch = arena_new();
+    struct arena *scratch = arena_scratch(g->arena);
     struct tile_program *p = tile_program_new(scratch, hw);
     struct lower L = lowering(g, hw, opt, p);
     L.dry = true;
