@@ -10,6 +10,10 @@
 // Larger results are left to the compiler's folding pass.
 enum { FOLD_OUT_ELEMS = 1 << 16, FOLD_IN_ELEMS = 1 << 20 };
 
+enum isa_dtype build_dtype(enum isa_dtype file) {
+    return file == ISA_F64 ? ISA_F32 : file == ISA_U64 ? ISA_I64 : file;
+}
+
 // ---- folding ---------------------------------------------------------------------------------
 
 static bool folds(const struct graph_node *n) {

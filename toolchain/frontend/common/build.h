@@ -20,6 +20,9 @@ struct build {
     const char *label;   // names of intermediate values start with it
 };
 
+// The type that the graph computes in: f64 becomes f32, u64 becomes i64.
+enum isa_dtype build_dtype(enum isa_dtype file);
+
 // A node at the end of the graph, without attributes and outputs yet.
 struct graph_node *build_core(const struct build *b, enum graph_op op, int nin,
                               struct graph_value *const *in);

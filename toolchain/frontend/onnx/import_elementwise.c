@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "isa/numeric.h"
+#include "toolchain/frontend/common/functions.h"
 #include "toolchain/frontend/onnx/import.h"
 
 static bool is(const struct onnx_node *n, const char *op) {
@@ -17,6 +17,16 @@ static npu_status bind_map(struct onnx_node *n, enum isa_dtype dtype, const char
                            const double *params, int nin, struct graph_value *const *in) {
     struct graph_value *y;
     NPU_TRY(onnx_map(n, dtype, chain, params, nin, in, &y));
+    return onnx_bind(n, 0, y);
+}
+
+typedef npu_status build_function(const struct build *b, struct graph_value *x,
+                                  struct graph_value **out);
+
+static npu_status bind_function(struct onnx_node *n, build_function *function,
+                                struct graph_value *x) {
+    struct graph_value *y;
+    NPU_TRY(function(&n->b, x, &y));
     return onnx_bind(n, 0, y);
 }
 
@@ -135,10 +145,6 @@ npu_status import_castlike(struct onnx_node *n) {
 
 // ---- activations of several maps -------------------------------------------------------------
 
-// x / 2 * (1 + tanh(u)) = x * sigmoid(2u), u = sqrt(2 / pi) * (x + 0.044715 x^3)
-static const double tanh_gelu[2] = {1.5957691216057308 * 0.044715, 1.5957691216057308};
-#define TANH_GELU "mul acc; mul $0; add $1; mul in0; sigmoid; mul in0"
-
 npu_status import_gelu(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
     const char *approximate = onnx_string(n, "approximate", "none");
@@ -146,14 +152,14 @@ npu_status import_gelu(struct onnx_node *n) {
     if (strcmp(approximate, "tanh") != 0)
         return npu_fail(BAD_INPUT, "attribute approximate is '%s', expected none or tanh",
                         approximate);
-    return bind_map(n, ISA_DTYPE_NONE, TANH_GELU, tanh_gelu, 1, n->in);
+    return bind_function(n, build_tanh_gelu, n->in[0]);
 }
 
 npu_status import_fast_gelu(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 2));
     struct graph_value *x = n->in[0];
     if (onnx_given(n, 1)) NPU_TRY(onnx_map2(n, "add in1", x, n->in[1], &x));
-    return bind_map(n, ISA_DTYPE_NONE, TANH_GELU, tanh_gelu, 1, &x);
+    return bind_function(n, build_tanh_gelu, x);
 }
 
 npu_status import_bias_gelu(struct onnx_node *n) {
@@ -170,91 +176,37 @@ npu_status import_swish(struct onnx_node *n) {
 
 npu_status import_tan(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    struct graph_value *cosine;
-    NPU_TRY(onnx_map1(n, "cos", n->in[0], &cosine));
-    return bind_map(n, ISA_DTYPE_NONE, "sin; div in1", NULL, 2,
-                    (struct graph_value *[]){n->in[0], cosine});
-}
-
-// atan by Cephes' reduction: t = min(|x|, 1/|x|), then u = (t - 1) / (t + 1) above tan(pi/8).
-static npu_status arc_tangent(struct onnx_node *n, struct graph_value *x,
-                              struct graph_value **out) {
-    static const double edge = 0.41421356237309503, quarter = 0.78539816339744831,
-                        half = 1.5707963267948966;
-    static const double poly[4] = {8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
-                                   -3.33329491539e-1};
-    struct graph_value *t, *u, *p;
-    NPU_TRY(onnx_map(n, ISA_F32, "abs =tmp; rdiv 1; min tmp", NULL, 1, &x, &t));
-    NPU_TRY(onnx_map(n, ISA_F32,
-                     "add 1 =tmp; mov in0; sub 1; div tmp =tmp; mov in0; gt $0; sel tmp in0", &edge,
-                     1, &t, &u));
-    NPU_TRY(onnx_map(n, ISA_F32, "mul acc =tmp; mul $0; add $1; mul tmp; add $2; mul tmp; add $3",
-                     poly, 1, &u, &p));
-    NPU_TRY(onnx_map(n, ISA_F32, "mul in1; mul in1; mul in1; add in1", NULL, 2,
-                     (struct graph_value *[]){p, u}, &p));
-    NPU_TRY(onnx_map(n, ISA_F32, "gt $0; mul $1; add in1", (double[]){edge, quarter}, 2,
-                     (struct graph_value *[]){t, p}, &p));
-    NPU_TRY(onnx_map(n, ISA_F32, "mov in1; rsub $0 =tmp; mov in0; abs; gt 1; sel tmp in1", &half, 2,
-                     (struct graph_value *[]){x, p}, &p));
-    return onnx_map(n, x->dtype, "mov in1; neg =tmp; mov in0; lt 0; sel tmp in1", NULL, 2,
-                    (struct graph_value *[]){x, p}, out);
+    return bind_function(n, build_tan, n->in[0]);
 }
 
 npu_status import_atan(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    struct graph_value *y;
-    NPU_TRY(arc_tangent(n, n->in[0], &y));
-    return onnx_bind(n, 0, y);
-}
-
-// x / sqrt(1 - x^2), 1 - x^2 as (1 - x)(1 + x).
-static npu_status arc_sine(struct onnx_node *n, struct graph_value *x, struct graph_value **out) {
-    struct graph_value *t;
-    NPU_TRY(onnx_map(n, ISA_F32, "add 1 =tmp; mov in0; rsub 1; mul tmp; rsqrt; mul in0", NULL, 1,
-                     &x, &t));
-    return arc_tangent(n, t, out);
+    return bind_function(n, build_atan, n->in[0]);
 }
 
 npu_status import_asin(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    struct graph_value *y;
-    NPU_TRY(arc_sine(n, n->in[0], &y));
-    NPU_TRY(onnx_cast(n, y, n->in[0]->dtype, &y));
-    return onnx_bind(n, 0, y);
+    return bind_function(n, build_asin, n->in[0]);
 }
 
 npu_status import_acos(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    double half = 1.5707963267948966;
-    struct graph_value *y;
-    NPU_TRY(arc_sine(n, n->in[0], &y));
-    return bind_map(n, n->in[0]->dtype, "rsub $0", &half, 1, &y);
+    return bind_function(n, build_acos, n->in[0]);
 }
 
-// log(|x| + sqrt(x^2 + 1)) with the sign of x.
 npu_status import_asinh(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    struct graph_value *x = n->in[0], *root;
-    NPU_TRY(onnx_map1(n, "mul acc; add 1; sqrt", x, &root));
-    return bind_map(n, ISA_DTYPE_NONE,
-                    "abs; add in1; log =tmp; mov in0; lt 0; mul -2; add 1; mul tmp", NULL, 2,
-                    (struct graph_value *[]){x, root});
+    return bind_function(n, build_asinh, n->in[0]);
 }
 
 npu_status import_acosh(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    struct graph_value *root;
-    NPU_TRY(onnx_map1(n, "mul acc; sub 1; sqrt", n->in[0], &root));
-    return bind_map(n, ISA_DTYPE_NONE, "add in1; log", NULL, 2,
-                    (struct graph_value *[]){n->in[0], root});
+    return bind_function(n, build_acosh, n->in[0]);
 }
 
 npu_status import_softplus(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    struct graph_value *e;
-    NPU_TRY(onnx_map1(n, "abs; neg; exp; add 1", n->in[0], &e));
-    return bind_map(n, ISA_DTYPE_NONE, "log =tmp; mov in1; max 0; add tmp", NULL, 2,
-                    (struct graph_value *[]){e, n->in[0]});
+    return bind_function(n, build_softplus, n->in[0]);
 }
 
 // x < -lambd: x + bias; x > lambd: x - bias; else 0.
@@ -279,55 +231,9 @@ npu_status import_isinf(struct onnx_node *n) {
                     n->in);
 }
 
-// ---- powers ----------------------------------------------------------------------------------
-
-// Chains for the exponents that models have.
-static const char *power_chain(double y) {
-    static const struct {
-        double y;
-        const char *chain;
-    } known[] = {{0, "mov 1"},
-                 {1, "nop"},
-                 {2, "mul acc"},
-                 {3, "mul in0; mul in0"},
-                 {4, "mul acc; mul acc"},
-                 {0.5, "sqrt"},
-                 {-1, "recip"},
-                 {-0.5, "rsqrt"},
-                 {-2, "mul acc; recip"},
-                 {6, "mul in0; mul in0; mul acc"},
-                 {8, "mul acc; mul acc; mul acc"},
-                 {5, "mul acc; mul acc; mul in0"}};
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (known[k].y == y) return known[k].chain;
-    return NULL;
-}
-
-// |x|^y = exp(y log |x|); negative x with odd y negates. log 0 is kept finite so that 0^0 = 1.
-static npu_status general_power(struct onnx_node *n, struct graph_value *x, struct graph_value *y,
-                                struct graph_value **out) {
-    struct graph_value *logarithm, *power;
-    double lowest = -3.4028234663852886e38;
-    NPU_TRY(onnx_map(n, ISA_F32, "abs; log; max $0", &lowest, 1, &x, &logarithm));
-    NPU_TRY(onnx_map(n, ISA_F32, "mul in1; exp", NULL, 2, (struct graph_value *[]){logarithm, y},
-                     &power));
-    return onnx_map(n, ISA_F32,
-                    "mod 2; eq 1; mul -2; add 1; mul in2 =tmp; mov in1; lt 0; sel tmp in2", NULL, 3,
-                    (struct graph_value *[]){y, x, power}, out);
-}
-
 npu_status import_pow(struct onnx_node *n) {
+    struct graph_value *y;
     NPU_TRY(onnx_need(n, 2, 2));
-    struct graph_value *x = n->in[0], *y = n->in[1], *z;
-    bool ints = isa_dtype_is_int(x->dtype);
-    if (y->data && graph_value_elems(y) == 1 && y->rank <= x->rank) {
-        double exponent = (double)num_load_f32(y->dtype, y->data, 0);
-        const char *chain = power_chain(exponent);
-        if (chain && (!ints || (exponent >= 0 && exponent == floor(exponent))))
-            return bind_map(n, x->dtype, chain, NULL, 1, &x);
-    }
-    NPU_TRY(general_power(n, x, y, &z));
-    if (ints) return bind_map(n, x->dtype, "round", NULL, 1, &z);
-    NPU_TRY(onnx_cast(n, z, x->dtype, &z));
-    return onnx_bind(n, 0, z);
+    NPU_TRY(build_pow(&n->b, n->in[0], n->in[1], &y));
+    return onnx_bind(n, 0, y);
 }

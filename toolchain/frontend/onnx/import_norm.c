@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "toolchain/frontend/common/norm.h"
 #include "toolchain/frontend/onnx/import.h"
 
 static struct graph_node *with_epsilon(struct onnx_node *n, struct graph_node *node,
@@ -28,26 +29,7 @@ npu_status import_batchnorm(struct onnx_node *n) {
 // x normalised over the dimensions from axis on.
 static npu_status normalise(struct onnx_node *n, enum graph_op op, int nin,
                             struct graph_value *const *in, int axis, struct graph_value **out) {
-    struct graph_node *node = with_epsilon(n, onnx_core(n, op, nin, in), 1e-5);
-    graph_set_int(n->m->g, node, GRAPH_ATTR_AXIS, axis);
-    return onnx_emit(n, node, out);
-}
-
-// Scale and bias to the normalised dimensions exactly.
-static npu_status expand_to(struct onnx_node *n, const struct graph_value *x, int axis,
-                            struct graph_value *v, struct graph_value **out) {
-    *out = v;
-    int rank = x->rank - axis;
-    if (v->rank > rank) {
-        int64_t ones = 0;
-        for (int d = 0; d < v->rank - rank; d++)
-            ones += v->dims[d] == 1;
-        if (ones != v->rank - rank)
-            return npu_fail(BAD_INPUT, "'%s' has rank %d, expected at most %d", v->name, v->rank,
-                            rank);
-        NPU_TRY(onnx_reshape(n, v, rank, v->dims + (v->rank - rank), &v));
-    }
-    return onnx_expand(n, v, rank, x->dims + axis, out);
+    return build_norm(&n->b, op, nin, in, axis, onnx_float(n, "epsilon", 1e-5), out);
 }
 
 // Outputs 1 and 2, when they are used: mean and 1 / sqrt(variance + epsilon), reduced dimensions
@@ -55,15 +37,11 @@ static npu_status expand_to(struct onnx_node *n, const struct graph_value *x, in
 static npu_status bind_statistics(struct onnx_node *n, struct graph_value *x, int axis) {
     if (!onnx_used(n, 1) && !onnx_used(n, 2)) return NULL;
     int64_t axes[GRAPH_MAX_RANK];
-    double epsilon = onnx_float(n, "epsilon", 1e-5);
-    struct graph_value *mean, *d, *inverse;
+    struct graph_value *mean, *inverse;
     for (int k = axis; k < x->rank; k++)
         axes[k - axis] = k;
-    NPU_TRY(onnx_reduce(n, x, "mean", x->rank - axis, axes, true, &mean));
-    NPU_TRY(
-        onnx_map(n, ISA_F32, "sub in1; mul acc", NULL, 2, (struct graph_value *[]){x, mean}, &d));
-    NPU_TRY(onnx_reduce(n, d, "mean", x->rank - axis, axes, true, &inverse));
-    NPU_TRY(onnx_map(n, ISA_F32, "add $0; rsqrt", &epsilon, 1, &inverse, &inverse));
+    NPU_TRY(norm_statistics(&n->b, x, x->rank - axis, axes, onnx_float(n, "epsilon", 1e-5), &mean,
+                            &inverse));
     NPU_TRY(onnx_bind(n, 1, mean));
     return onnx_bind(n, 2, inverse);
 }
@@ -75,7 +53,7 @@ static npu_status layer_norm(struct onnx_node *n, bool rms) {
     if (rms && (onnx_used(n, 1) || onnx_used(n, 2)))
         return npu_fail(UNSUPPORTED, "outputs beyond the first");
     for (int k = 1; k < (rms ? 2 : 3); k++)
-        if (onnx_given(n, k)) NPU_TRY(expand_to(n, x, axis, n->in[k], &in[nin++]));
+        if (onnx_given(n, k)) NPU_TRY(norm_operand(&n->b, x, axis, n->in[k], &in[nin++]));
     NPU_TRY(normalise(n, rms ? GRAPH_RMSNORM : GRAPH_LAYERNORM, nin, in, axis, &y));
     NPU_TRY(onnx_bind(n, 0, y));
     return rms ? NULL : bind_statistics(n, x, axis);
@@ -113,45 +91,14 @@ npu_status import_skip_layernorm(struct onnx_node *n) {
     return onnx_bind(n, 3, sum);
 }
 
-// y * scale + bias, both [C], along dimension 1.
-static npu_status scale_channels(struct onnx_node *n, struct graph_value *y,
-                                 struct graph_value *scale, struct graph_value *bias,
-                                 struct graph_value **out) {
-    int64_t dims[GRAPH_MAX_RANK] = {y->dims[1], 1, 1, 1, 1, 1, 1, 1};
-    struct graph_value *both[2] = {scale, bias};
-    for (int k = 0; k < 2; k++) {
-        if (graph_value_elems(both[k]) != y->dims[1])
-            return npu_fail(BAD_INPUT, "'%s' has %lld elements, expected %lld", both[k]->name,
-                            (long long)graph_value_elems(both[k]), (long long)y->dims[1]);
-        NPU_TRY(onnx_reshape(n, both[k], y->rank - 1, dims, &both[k]));
-    }
-    return onnx_map(n, y->dtype, "mul in1; add in2", NULL, 3,
-                    (struct graph_value *[]){y, both[0], both[1]}, out);
-}
-
-// Each of `groups` runs of channels normalised on its own.
-static npu_status group_norm(struct onnx_node *n, struct graph_value *x, int64_t groups,
-                             struct graph_value **out) {
-    struct graph_value *y;
-    if (x->rank < 3)
-        return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 3 or more", x->name, x->rank);
-    if (groups < 1 || x->dims[1] % groups)
-        return npu_fail(BAD_INPUT, "%lld channels in %lld groups", (long long)x->dims[1],
-                        (long long)groups);
-    int64_t elems = graph_value_elems(x), runs = x->dims[0] * groups;
-    NPU_TRY(onnx_reshape(n, x, 3, (int64_t[]){x->dims[0], groups, runs ? elems / runs : 0}, &y));
-    NPU_TRY(normalise(n, GRAPH_LAYERNORM, 1, &y, 2, &y));
-    return onnx_reshape(n, y, x->rank, x->dims, out);
-}
-
 npu_status import_instancenorm(struct onnx_node *n) {
     struct graph_value *y;
     NPU_TRY(onnx_need(n, 3, 3));
     if (n->in[0]->rank < 2)
         return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 3 or more", n->in[0]->name,
                         n->in[0]->rank);
-    NPU_TRY(group_norm(n, n->in[0], n->in[0]->dims[1], &y));
-    NPU_TRY(scale_channels(n, y, n->in[1], n->in[2], &y));
+    NPU_TRY(norm_groups(&n->b, n->in[0], n->in[0]->dims[1], onnx_float(n, "epsilon", 1e-5), &y));
+    NPU_TRY(norm_channels(&n->b, y, n->in[1], n->in[2], &y));
     return onnx_bind(n, 0, y);
 }
 
@@ -161,16 +108,16 @@ npu_status import_groupnorm(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 3, 3));
     x = n->in[0];
     int64_t groups = onnx_int(n, "num_groups", 0);
-    NPU_TRY(group_norm(n, x, groups, &y));
+    NPU_TRY(norm_groups(&n->b, x, groups, onnx_float(n, "epsilon", 1e-5), &y));
     if (n->opset >= 21) {
-        NPU_TRY(scale_channels(n, y, n->in[1], n->in[2], &y));
+        NPU_TRY(norm_channels(&n->b, y, n->in[1], n->in[2], &y));
         return onnx_bind(n, 0, y);
     }
     NPU_TRY(
         onnx_reshape(n, y, 3,
                      (int64_t[]){x->dims[0], groups, graph_value_elems(x) / (x->dims[0] * groups)},
                      &y));
-    NPU_TRY(scale_channels(n, y, n->in[1], n->in[2], &y));
+    NPU_TRY(norm_channels(&n->b, y, n->in[1], n->in[2], &y));
     NPU_TRY(onnx_reshape(n, y, x->rank, x->dims, &y));
     return onnx_bind(n, 0, y);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "toolchain/frontend/common/functions.h"
 #include "toolchain/frontend/onnx/import.h"
 
 // The reduced dimensions, sorted. *noop: no axes were given and noop_with_empty_axes says to do
@@ -33,29 +34,6 @@ static const struct {
     {"ReduceLogSum", NULL, "sum", "log"}, {"ReduceLogSumExp", NULL, "sum", "log"},
 };
 
-// log(sum(exp(x - m))) + m with m = max(x); an infinite m counts as 0 so that inf - inf does not
-// appear.
-static npu_status log_sum_exp(struct onnx_node *n, int count, const int64_t *axes, bool keepdims,
-                              struct graph_value **out) {
-    struct graph_value *x = n->in[0], *most, *e;
-    double largest = 3.4028234663852886e38;
-    NPU_TRY(onnx_reduce(n, x, "max", count, axes, true, &most));
-    NPU_TRY(onnx_map(n, ISA_DTYPE_NONE, "abs; le $0; sel in0 0", &largest, 1, &most, &most));
-    NPU_TRY(onnx_map(n, ISA_F32, "sub in1; exp", NULL, 2, (struct graph_value *[]){x, most}, &e));
-    NPU_TRY(onnx_reduce(n, e, "sum", count, axes, true, &e));
-    NPU_TRY(onnx_map(n, x->dtype, "log; add in1", NULL, 2, (struct graph_value *[]){e, most}, out));
-    if (keepdims) return NULL;
-    int64_t dims[GRAPH_MAX_RANK];
-    int rank = 0;
-    for (int d = 0, k = 0; d < x->rank; d++) {
-        if (k < count && axes[k] == d)
-            k++;
-        else
-            dims[rank++] = x->dims[d];
-    }
-    return onnx_reshape(n, *out, rank, dims, out);
-}
-
 npu_status import_reduce(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 2));
     struct graph_value *y = n->in[0];
@@ -68,7 +46,7 @@ npu_status import_reduce(struct onnx_node *n) {
     while (strcmp(forms[k].op, n->op) != 0)
         NPU_ASSERT(++k < sizeof forms / sizeof *forms);
     if (!strcmp(n->op, "ReduceLogSumExp") && count) {
-        NPU_TRY(log_sum_exp(n, count, axes, keepdims, &y));
+        NPU_TRY(build_log_sum_exp(&n->b, y, count, axes, keepdims, &y));
         return onnx_bind(n, 0, y);
     }
     if (noop && !forms[k].before && !forms[k].after && strcmp(forms[k].mode, "sumsq") != 0)

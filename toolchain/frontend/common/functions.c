@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions of several maps: inverse trigonometry, powers, activations.
+
+#include "toolchain/frontend/common/functions.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "isa/numeric.h"
+
+// x / 2 * (1 + tanh(u)) = x * sigmoid(2u), u = sqrt(2 / pi) * (x + 0.044715 x^3)
+npu_status build_tanh_gelu(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    static const double params[2] = {1.5957691216057308 * 0.044715, 1.5957691216057308};
+    return build_map(b, ISA_DTYPE_NONE, "mul acc; mul $0; add $1; mul in0; sigmoid; mul in0",
+                     params, 1, &x, out);
+}
+
+npu_status build_tan(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *cosine;
+    NPU_TRY(build_map1(b, "cos", x, &cosine));
+    return build_map2(b, "sin; div in1", x, cosine, out);
+}
+
+// atan by Cephes' reduction: t = min(|x|, 1/|x|), then u = (t - 1) / (t + 1) above tan(pi/8).
+npu_status build_atan(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    static const double edge = 0.41421356237309503, quarter = 0.78539816339744831,
+                        half = 1.5707963267948966;
+    static const double poly[4] = {8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
+                                   -3.33329491539e-1};
+    struct graph_value *t, *u, *p;
+    NPU_TRY(build_map(b, ISA_F32, "abs =tmp; rdiv 1; min tmp", NULL, 1, &x, &t));
+    NPU_TRY(build_map(b, ISA_F32,
+                      "add 1 =tmp; mov in0; sub 1; div tmp =tmp; mov in0; gt $0; sel tmp in0",
+                      &edge, 1, &t, &u));
+    NPU_TRY(build_map(b, ISA_F32, "mul acc =tmp; mul $0; add $1; mul tmp; add $2; mul tmp; add $3",
+                      poly, 1, &u, &p));
+    NPU_TRY(build_map(b, ISA_F32, "mul in1; mul in1; mul in1; add in1", NULL, 2,
+                      (struct graph_value *[]){p, u}, &p));
+    NPU_TRY(build_map(b, ISA_F32, "gt $0; mul $1; add in1", (double[]){edge, quarter}, 2,
+                      (struct graph_value *[]){t, p}, &p));
+    NPU_TRY(build_map(b, ISA_F32, "mov in1; rsub $0 =tmp; mov in0; abs; gt 1; sel tmp in1", &half,
+                      2, (struct graph_value *[]){x, p}, &p));
+    return build_map(b, x->dtype, "mov in1; neg =tmp; mov in0; lt 0; sel tmp in1", NULL, 2,
+                     (struct graph_value *[]){x, p}, out);
+}
+
+// x / sqrt(1 - x^2), 1 - x^2 as (1 - x)(1 + x).
+static npu_status arc_sine(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *t;
+    NPU_TRY(build_map(b, ISA_F32, "add 1 =tmp; mov in0; rsub 1; mul tmp; rsqrt; mul in0", NULL, 1,
+                      &x, &t));
+    return build_atan(b, t, out);
+}
+
+npu_status build_asin(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *y;
+    NPU_TRY(arc_sine(b, x, &y));
+    return build_cast(b, y, x->dtype, out);
+}
+
+npu_status build_acos(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    double half = 1.5707963267948966;
+    struct graph_value *y;
+    NPU_TRY(arc_sine(b, x, &y));
+    return build_map(b, x->dtype, "rsub $0", &half, 1, &y, out);
+}
+
+// log(|x| + sqrt(x^2 + 1)) with the sign of x.
+npu_status build_asinh(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *root;
+    NPU_TRY(build_map1(b, "mul acc; add 1; sqrt", x, &root));
+    return build_map2(b, "abs; add in1; log =tmp; mov in0; lt 0; mul -2; add 1; mul tmp", x, root,
+                      out);
+}
+
+npu_status build_acosh(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *root;
+    NPU_TRY(build_map1(b, "mul acc; sub 1; sqrt", x, &root));
+    return build_map2(b, "add in1; log", x, root, out);
+}
+
+npu_status build_softplus(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *e;
+    NPU_TRY(build_map1(b, "abs; neg; exp; add 1", x, &e));
+    return build_map2(b, "log =tmp; mov in1; max 0; add tmp", e, x, out);
+}
+
+// ---- powers ----------------------------------------------------------------------------------
+
+// Chains for the exponents that models have.
+static const char *power_chain(double y) {
+    static const struct {
+        double y;
+        const char *chain;
+    } known[] = {{0, "mov 1"},
+                 {1, "nop"},
+                 {2, "mul acc"},
+                 {3, "mul in0; mul in0"},
+                 {4, "mul acc; mul acc"},
+                 {0.5, "sqrt"},
+                 {-1, "recip"},
+                 {-0.5, "rsqrt"},
+                 {-2, "mul acc; recip"},
+                 {6, "mul in0; mul in0; mul acc"},
+                 {8, "mul acc; mul acc; mul acc"},
+                 {5, "mul acc; mul acc; mul in0"}};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (known[k].y == y) return known[k].chain;
+    return NULL;
+}
+
+// |x|^y = exp(y log |x|); negative x with odd y negates. log 0 is kept finite so that 0^0 = 1.
+static npu_status general_power(const struct build *b, struct graph_value *x, struct graph_value *y,
+                                struct graph_value **out) {
+    struct graph_value *logarithm, *power;
+    double lowest = -3.4028234663852886e38;
+    NPU_TRY(build_map(b, ISA_F32, "abs; log; max $0", &lowest, 1, &x, &logarithm));
+    NPU_TRY(build_map(b, ISA_F32, "mul in1; exp", NULL, 2, (struct graph_value *[]){logarithm, y},
+                      &power));
+    return build_map(b, ISA_F32,
+                     "mod 2; eq 1; mul -2; add 1; mul in2 =tmp; mov in1; lt 0; sel tmp in2", NULL,
+                     3, (struct graph_value *[]){y, x, power}, out);
+}
+
+npu_status build_pow(const struct build *b, struct graph_value *x, struct graph_value *y,
+                     struct graph_value **out) {
+    struct graph_value *z;
+    bool ints = isa_dtype_is_int(x->dtype);
+    if (y->data && graph_value_elems(y) == 1 && y->rank <= x->rank) {
+        double exponent = (double)num_load_f32(y->dtype, y->data, 0);
+        const char *chain = power_chain(exponent);
+        if (chain && (!ints || (exponent >= 0 && exponent == floor(exponent))))
+            return build_map(b, x->dtype, chain, NULL, 1, &x, out);
+    }
+    NPU_TRY(general_power(b, x, y, &z));
+    if (ints) return build_map(b, x->dtype, "round", NULL, 1, &z, out);
+    return build_cast(b, z, x->dtype, out);
+}
+
+// ---- sums and products -----------------------------------------------------------------------
+
+// log(sum(exp(x - m))) + m with m = max(x); an infinite m counts as 0 so that inf - inf does not
+// appear.
+npu_status build_log_sum_exp(const struct build *b, struct graph_value *x, int count,
+                             const int64_t *axes, bool keepdims, struct graph_value **out) {
+    struct graph_value *most, *e;
+    double largest = 3.4028234663852886e38;
+    NPU_TRY(build_reduce(b, x, "max", count, axes, true, &most));
+    NPU_TRY(build_map(b, ISA_DTYPE_NONE, "abs; le $0; sel in0 0", &largest, 1, &most, &most));
+    NPU_TRY(build_map(b, ISA_F32, "sub in1; exp", NULL, 2, (struct graph_value *[]){x, most}, &e));
+    NPU_TRY(build_reduce(b, e, "sum", count, axes, true, &e));
+    NPU_TRY(
+        build_map(b, x->dtype, "log; add in1", NULL, 2, (struct graph_value *[]){e, most}, out));
+    if (keepdims) return NULL;
+    int64_t dims[GRAPH_MAX_RANK];
+    int rank = 0;
+    for (int d = 0, k = 0; d < x->rank; d++) {
+        if (k < count && axes[k] == d)
+            k++;
+        else
+            dims[rank++] = x->dims[d];
+    }
+    return build_reshape(b, *out, rank, dims, out);
+}
+
+// Vectors become a row (left) or a column (right); the dimension goes again afterwards.
+npu_status build_product(const struct build *b, struct graph_value *x, struct graph_value *w,
+                         struct graph_value **out) {
+    if (!x->rank || !w->rank) return npu_fail(BAD_INPUT, "a scalar in a matrix product");
+    bool row = x->rank == 1, column = w->rank == 1;
+    if (row) NPU_TRY(build_reshape(b, x, 2, (int64_t[]){1, x->dims[0]}, &x));
+    if (column) NPU_TRY(build_reshape(b, w, 2, (int64_t[]){w->dims[0], 1}, &w));
+    struct graph_value *y;
+    NPU_TRY(build_matmul(b, x, w, false, false, &y));
+    int64_t dims[GRAPH_MAX_RANK];
+    int rank = 0;
+    for (int d = 0; d < y->rank; d++)
+        if (!(row && d == y->rank - 2) && !(column && d == y->rank - 1)) dims[rank++] = y->dims[d];
+    return build_reshape(b, y, rank, dims, out);
+}
+
+// A running sum is a product with a triangle of ones: y[i] = sum over j of x[j] * t[j][i].
+npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis, bool exclusive,
+                        bool reverse, struct graph_value **out) {
+    struct graph_value *y;
+    int64_t size = x->dims[axis], perm[GRAPH_MAX_RANK];
+    if (size > 4096)
+        return npu_fail(UNSUPPORTED, "a running sum over %lld elements, at most 4096",
+                        (long long)size);
+    enum isa_dtype type = isa_dtype_is_int(x->dtype) ? ISA_F32 : x->dtype;
+    size_t bytes = (size_t)isa_dtype_bits(type) / 8;
+    uint8_t *ones = arena_alloc(b->arena, (size_t)(size * size) * bytes + 1);
+    for (int64_t j = 0; j < size; j++)
+        for (int64_t i = 0; i < size; i++) {
+            bool taken = reverse ? (exclusive ? j > i : j >= i) : (exclusive ? j < i : j <= i);
+            num_store_f32(type, ones, j * size + i, taken ? 1.0f : 0.0f);
+        }
+    struct graph_value *triangle =
+        graph_add_const(b->g, b->label, type, 2, (int64_t[]){size, size}, ones);
+    for (int d = 0; d < x->rank; d++)
+        perm[d] = d;
+    perm[axis] = x->rank - 1;
+    perm[x->rank - 1] = axis;
+    enum isa_dtype result = x->dtype;
+    NPU_TRY(build_transpose(b, x, perm, &x));
+    NPU_TRY(build_cast(b, x, type, &x));
+    NPU_TRY(build_product(b, x, triangle, &y));
+    NPU_TRY(build_transpose(b, y, perm, &y));
+    return build_cast(b, y, result, out);
+}

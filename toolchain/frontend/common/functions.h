@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inside frontend/: functions of tensors that are more than one core node. The result has x's type.
+#ifndef NPU_FRONTEND_COMMON_FUNCTIONS_H
+#define NPU_FRONTEND_COMMON_FUNCTIONS_H
+
+#include "toolchain/frontend/common/build.h"
+
+// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+NPU_MUST_USE npu_status build_tanh_gelu(const struct build *b, struct graph_value *x,
+                                        struct graph_value **out);
+NPU_MUST_USE npu_status build_tan(const struct build *b, struct graph_value *x,
+                                  struct graph_value **out);
+NPU_MUST_USE npu_status build_atan(const struct build *b, struct graph_value *x,
+                                   struct graph_value **out);
+NPU_MUST_USE npu_status build_asin(const struct build *b, struct graph_value *x,
+                                   struct graph_value **out);
+NPU_MUST_USE npu_status build_acos(const struct build *b, struct graph_value *x,
+                                   struct graph_value **out);
+NPU_MUST_USE npu_status build_asinh(const struct build *b, struct graph_value *x,
+                                    struct graph_value **out);
+NPU_MUST_USE npu_status build_acosh(const struct build *b, struct graph_value *x,
+                                    struct graph_value **out);
+NPU_MUST_USE npu_status build_softplus(const struct build *b, struct graph_value *x,
+                                       struct graph_value **out);
+// x to the power of y; a constant exponent becomes multiplications, roots or reciprocals where it
+// can.
+NPU_MUST_USE npu_status build_pow(const struct build *b, struct graph_value *x,
+                                  struct graph_value *y, struct graph_value **out);
+
+// log(sum(exp(x))) over axes.
+NPU_MUST_USE npu_status build_log_sum_exp(const struct build *b, struct graph_value *x, int count,
+                                          const int64_t *axes, bool keepdims,
+                                          struct graph_value **out);
+// Matrix product where a vector is a row (left) or a column (right) and goes again.
+NPU_MUST_USE npu_status build_product(const struct build *b, struct graph_value *x,
+                                      struct graph_value *w, struct graph_value **out);
+// Running sums along axis, of up to 4096 elements.
+NPU_MUST_USE npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis,
+                                     bool exclusive, bool reverse, struct graph_value **out);
+
+#endif
