@@ -6,11 +6,15 @@
 //   sums of the vector engine a sum over n terms in another order: each partial takes n / 64 + 7
 //                             roundings in f32, relative to the result's range; 4 on top for means
 //                             that cancel
+//   products in another order each of n steps rounds a partial sum that is about as large as the
+//                             result, up or down: 8 sqrt(n) u of f32 of the range. Only where the
+//                             kernel sums otherwise than the reference: the windows of a transposed
+//                             convolution, attention that rescales what it has
 //   values inside a kernel    that are rounded to the operands' type before they are used again
 //                             (attention's probabilities): 4 u of the range
 //
-// Products and convolutions sum in a fixed order (docs/numerics.md), chains round alike: they need
-// the first term only.
+// Other products and convolutions sum in a fixed order (docs/numerics.md), chains round alike: they
+// need the first term only.
 #include "simulator/npusim/layer_bound.h"
 
 #include <math.h>
@@ -60,6 +64,11 @@ static int64_t weights(const struct graph_node *n) {
     return 4; // bilinear interpolation
 }
 
+static int64_t taps(const struct graph_node *n) {
+    const struct graph_value *w = n->inputs[1];
+    return w->dims[0] * w->dims[2] * w->dims[3];
+}
+
 // Largest dimension of the inputs: for ops that are not listed.
 static int64_t longest(const struct graph_node *n) {
     int64_t most = 1;
@@ -69,35 +78,37 @@ static int64_t longest(const struct graph_node *n) {
     return most;
 }
 
-// Terms that the vector engine sums for one result (NULL: none), and how often a value inside the
-// kernel is rounded to the operands' type.
+// Terms that the vector engine sums for one result, terms of its product when that has another
+// order (NULL: none), and how often a value inside the kernel is rounded to the operands' type.
 struct row {
     enum graph_op op;
     int64_t (*terms)(const struct graph_node *n);
+    int64_t (*products)(const struct graph_node *n);
     int rounded;
 };
 
 static const struct row rows[] = {
-    {GRAPH_MAP, NULL, 0},
-    {GRAPH_MATMUL, NULL, 0},
-    {GRAPH_CONV, NULL, 0},
-    {GRAPH_CONVT, NULL, 0},
-    {GRAPH_POOL, window, 0},
-    {GRAPH_REDUCE, per_result, 0},
-    {GRAPH_SOFTMAX, axis_alone, 0},
-    {GRAPH_LAYERNORM, axis_and_behind, 0},
-    {GRAPH_RMSNORM, axis_and_behind, 0},
-    {GRAPH_RESHAPE, NULL, 0},
-    {GRAPH_TRANSPOSE, NULL, 0},
-    {GRAPH_SLICE, NULL, 0},
-    {GRAPH_CONCAT, NULL, 0},
-    {GRAPH_EXPAND, NULL, 0},
-    {GRAPH_PAD, NULL, 0},
-    {GRAPH_GATHER, NULL, 0},
-    {GRAPH_RESIZE, weights, 0},
-    {GRAPH_COPY, NULL, 0},
+    {GRAPH_MAP, NULL, NULL, 0},
+    {GRAPH_MATMUL, NULL, NULL, 0},
+    {GRAPH_CONV, NULL, NULL, 0},
+    {GRAPH_CONVT, NULL, taps, 0},
+    {GRAPH_POOL, window, NULL, 0},
+    {GRAPH_REDUCE, per_result, NULL, 0},
+    {GRAPH_SOFTMAX, axis_alone, NULL, 0},
+    {GRAPH_ATTENTION, longest, longest, 1},
+    {GRAPH_LAYERNORM, axis_and_behind, NULL, 0},
+    {GRAPH_RMSNORM, axis_and_behind, NULL, 0},
+    {GRAPH_RESHAPE, NULL, NULL, 0},
+    {GRAPH_TRANSPOSE, NULL, NULL, 0},
+    {GRAPH_SLICE, NULL, NULL, 0},
+    {GRAPH_CONCAT, NULL, NULL, 0},
+    {GRAPH_EXPAND, NULL, NULL, 0},
+    {GRAPH_PAD, NULL, NULL, 0},
+    {GRAPH_GATHER, NULL, NULL, 0},
+    {GRAPH_RESIZE, weights, NULL, 0},
+    {GRAPH_COPY, NULL, NULL, 0},
 };
-static const struct row other = {GRAPH_OPS, longest, 1};
+static const struct row other = {GRAPH_OPS, longest, longest, 1};
 
 struct layer_bound layer_bound_of(const struct graph_node *n, double range) {
     const enum isa_dtype out = n->outputs[0]->dtype;
@@ -111,6 +122,7 @@ struct layer_bound layer_bound_of(const struct graph_node *n, double range) {
             inner = fmax(inner, roundoff(n->inputs[k]->dtype));
     struct layer_bound b = {.rtol = 2 * roundoff(out), .atol = smallest_step(out)};
     if (row->terms) b.atol += 4 * ((double)row->terms(n) / 64 + 7) * 2 * roundoff(ISA_F32) * range;
+    if (row->products) b.atol += 8 * sqrt((double)row->products(n)) * roundoff(ISA_F32) * range;
     b.atol += 4 * row->rounded * inner * range;
     return b;
 }
