@@ -60,14 +60,14 @@ void attn_scores_of(const struct attn *a, const struct attn_edge *e, struct attn
 
 // ---- attention_plan.c
 struct attn_tile {
-    int64_t tb, tg, tm; // key heads, query heads per key head, query rows
-    int64_t tn, tv;     // keys; columns of the result that pass through PSUM at once
-    bool split;         // blocks of keys of the second product go to PSUM rows of their own
-    int lead;           // tiles by which scores run ahead of the second product: 0, 1, 2
-    int heads;          // slots for all keys and values of a head; 0: they come tile by tile
-    bool whole_mask;    // the mask is loaded once, as a whole
-    double cycles;
-    int64_t bytes; // scratchpad
+    int64_t tb, tg, tm;   // key heads, query heads per key head, query rows
+    int64_t tn, tv;       // keys; columns of the result that pass through PSUM at once
+    bool split;           // blocks of keys of the second product go to PSUM rows of their own
+    int lead;             // tiles by which scores run ahead of the second product: 0, 1, 2
+    int heads;            // slots for all keys and values of a head; 0: they come tile by tile
+    bool whole_mask;      // the mask is loaded once, as a whole
+    double cycles, score; // score: cycles, and a charge for transfers
+    int64_t bytes;        // scratchpad
 };
 struct attn_streams {
     struct lower_stream q, k, v, mask, out;
@@ -83,6 +83,39 @@ bool attn_streaming(const struct attn *a, const struct attn_tile *t);
 void attn_streams_init(const struct lower *L, const struct attn *a, const struct attn_tile *t,
                        struct attn_streams *s);
 npu_status attn_choose(const struct lower *L, const struct attn *a, struct attn_tile *out);
+
+// ---- attention_keys.c: the operands of an item
+struct attn_item {
+    int64_t number, tile;               // of all items; of all tiles of query rows
+    int64_t at[LOWER_DIMS], tb, tg, tm; // batch..., g, m
+    struct lower_range keys;
+    bool first, last; // keys of these rows
+    int64_t before;   // items of these rows before this one
+    struct attn_scores scores;
+    struct lower_view mask;
+};
+// Start and size of the item's part of an operand whose row is a key (keys) or a query row.
+void attn_part(const struct attn *a, const struct attn_item *it, bool keys, int64_t columns,
+               int64_t *start, int64_t *size);
+// Keys or values. Those of a head (or of tb heads) are held while its query rows pass: rows come as
+// they are asked for, and those of the next head a part with each item.
+struct attn_held {
+    struct lower_stream *s;
+    int64_t columns, tb;
+    bool whole_heads;        // else every item loads its own rows
+    struct lower_range rows; // that some query sees
+    int64_t chunk;           // rows of the next head per item
+    int slot;                // of the head that the items are at
+    int64_t done, ahead;     // rows of this head, of the next one, are there up to these
+};
+void attn_hold(const struct lower *L, const struct attn *a, const struct attn_tile *t,
+               struct lower_stream *s, int64_t columns, struct attn_held *h);
+// The item's keys on chip.
+struct lower_view attn_fetch(struct lower *L, const struct attn *a, struct attn_held *h,
+                             const struct attn_item *it);
+// Loads part of the next head's; nothing of the head before is used any more.
+void attn_fetch_ahead(struct lower *L, const struct attn *a, struct attn_held *h,
+                      const struct attn_item *it);
 
 // ---- attention_run.c
 void attn_run(struct lower *L, const struct attn *a, const struct attn_tile *t);

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define CHOICES 16
+#define TRAFFIC \
+    0.25 // of the memory's time: what transfers hidden behind computing take from others
 #define LONGEST 65536 // of a pattern's dimension
 
 int attn_pair(const struct attn_tile *t) {
@@ -179,7 +181,11 @@ static void price_item(const struct lower *L, const struct attn *a, const struct
     p->matrix += mxu;
     p->vector += vec;
     p->round += (round > vec ? round : vec) + (double)L->hw->cp_semaphore;
-    p->last = way + (t->lead ? results + latency : 0);
+    // What the last item takes beyond its round.
+    double behind = first + second * (t->lead + 1);
+    p->last = (way > behind ? way : behind) - round;
+    if (t->lead) p->last += results + latency;
+    if (p->last < 0) p->last = 0;
 }
 
 // All items of one group of heads, and loads of keys when they come tile by tile.
@@ -238,19 +244,27 @@ static void evaluate(const struct lower *L, const struct attn *a, const struct p
         heads *= (double)a->batch[d];
     double items = heads * groups * rows->items;
     double keys = t->heads ? heads : items;
-    struct lower_step sum = {0};
-    add_loads(L, &s.q, heads * groups * tiles, true, &sum);
-    add_loads(L, &s.k, keys, true, &sum);
-    add_loads(L, &s.v, keys, false, &sum);
-    add_loads(L, &s.mask, items, true, &sum);
-    add_loads(L, &s.out, heads * groups * tiles, false, &sum);
+    struct lower_step in = {0}, out = {0};
+    add_loads(L, &s.q, heads * groups * tiles, true, &in);
+    add_loads(L, &s.k, keys, true, &in);
+    add_loads(L, &s.v, keys, false, &in);
+    add_loads(L, &s.mask, items, true, &in);
+    add_loads(L, &s.out, heads * groups * tiles, false, &out);
     double round = heads * groups * rows->round / items;
     if (t->heads == 1 && s.k.block[a->nb + 1] == a->s && s.k.full[a->nb - 1] > t->tb)
         round += lower_dma_cycles(L, &s.k.src, s.k.rank, s.k.first) * heads /
                  (double)L->hw->dma_engines / items;
-    struct lower_step step = {sum.dma_cycles / items, sum.dma_bytes / items, round, 0, t->bytes,
-                              sum.first_cycles,       sum.first_bytes};
+    // One engine is left to stores.
+    double engines = (double)L->hw->dma_engines, loaders = engines > 1 ? engines - 1 : 1;
+    double loading = in.dma_cycles / loaders, storing = out.dma_cycles;
+    double longest = engines > 1 ? (loading > storing ? loading : storing) : loading + storing;
+    double bytes = in.dma_bytes + out.dma_bytes;
+    struct lower_step step = {
+        longest * engines / items,           bytes / items, round, 0, t->bytes,
+        in.first_cycles * engines / loaders, in.first_bytes};
     t->cycles = lower_steps_cycles(L, items, &step) + rows->last;
+    double rate = hw_dram_bytes_per_cycle(L->hw);
+    t->score = t->cycles + (rate > 0 ? TRAFFIC * bytes / rate : 0);
 }
 
 static int halvings(int64_t n, int64_t most, int64_t *out) {
@@ -292,7 +306,7 @@ struct search {
 static void consider(struct search *f, const struct price *rows, struct attn_tile t) {
     evaluate(f->L, f->a, rows, &t);
     if (!f->least.tm || t.bytes < f->least.bytes) f->least = t;
-    if (t.bytes <= lower_spm(f->L, true) && (!f->best.tm || t.cycles < f->best.cycles)) f->best = t;
+    if (t.bytes <= lower_spm(f->L, true) && (!f->best.tm || t.score < f->best.score)) f->best = t;
 }
 
 static bool fits_psum(const struct lower *L, const struct attn *a, const struct attn_tile *t) {

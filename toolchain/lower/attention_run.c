@@ -10,8 +10,8 @@
 //       last keys of the row: result / sum, store
 //
 // Engines are in-order queues, so the order of emission is software-pipelined: with lead 2 it is
-// S(i) A(i-2) R(i-1) P(i-2) V(i-2) O(i-3), which keeps the matrix engine in V(i-2) and S(i+1) while
-// the vector engine does O(i-3), R(i), P(i-1).
+// S(i) P(i-2) V(i-2) R(i-1) O(i-3) A(i-1), which keeps the matrix engine in V(i-2) and S(i+1) while
+// the vector engine does R(i-1), O(i-3), P(i-1).
 #include "toolchain/lower/attention.h"
 
 #include <float.h>
@@ -20,15 +20,6 @@
 
 #define AHEAD 4 // items that are under way at most
 
-struct item {
-    int64_t number, tile;               // of all items; of all tiles of query rows
-    int64_t at[LOWER_DIMS], tb, tg, tm; // batch..., g, m
-    struct lower_range keys;
-    bool first, last; // keys of these rows
-    int64_t before;   // items of these rows before this one
-    struct attn_scores scores;
-    struct lower_view mask;
-};
 struct run {
     struct lower *L;
     const struct attn *a;
@@ -36,7 +27,8 @@ struct run {
     struct attn_streams s;
     bool streaming;
     int score, out, power, top, high, fade, sum, total; // buffers; -1: none
-    struct item item[AHEAD];
+    struct attn_held keys, values;
+    struct attn_item item[AHEAD];
     int64_t results; // PSUM results begun
     struct lower_view sink;
 };
@@ -73,7 +65,8 @@ static void operand(const struct run *r, struct tile_op *t, int k, const struct 
 
 // Vector operand over (column, row, g, key head); `columns` 0: over (row, g, key head).
 static void vector_operand(const struct run *r, struct tile_op *t, int k,
-                           const struct lower_view *v, const struct item *it, int64_t columns) {
+                           const struct lower_view *v, const struct attn_item *it,
+                           int64_t columns) {
     int nb = r->a->nb;
     int64_t size[4] = {columns, it->tm, it->tg, it->tb};
     int64_t stride[4] = {v->stride[nb + 2], v->stride[nb + 1], v->stride[nb], v->stride[nb - 1]};
@@ -103,7 +96,7 @@ static void set_pass(struct isa_insn *in, const struct attn_pass *p) {
 }
 
 // Without `out`: V.RED into red_out. columns 0: one value per row.
-static void vector(const struct run *r, const struct item *it, int64_t columns,
+static void vector(const struct run *r, const struct attn_item *it, int64_t columns,
                    const struct vec *v) {
     struct tile_op *t = tile_emit(r->L->p, v->out ? ISA_OP_VMAP : ISA_OP_VRED, TILE_COMPUTE);
     set_pass(&t->insn, v->pass);
@@ -134,7 +127,7 @@ static struct attn_pass pass_of(int n, const struct isa_stage *st, float imm) {
 }
 
 // d[m..., n] = a[m..., k] b[k, n] for each key head. ad, bd: dimension of a and of b that is k.
-static void products(const struct run *r, const struct item *it, const struct lower_view *a,
+static void products(const struct run *r, const struct attn_item *it, const struct lower_view *a,
                      const struct lower_view *b, int bk, const struct lower_view *d, int64_t n,
                      int64_t k) {
     int nb = r->a->nb, bn = bk == nb + 1 ? nb + 2 : nb + 1;
@@ -153,59 +146,26 @@ static void products(const struct run *r, const struct item *it, const struct lo
     }
 }
 
-// ---- operands
-
-// Start and size of the item's part of an operand whose row is a key (keys) or a query row.
-static void part_of(const struct run *r, const struct item *it, bool keys, int64_t columns,
-                    int64_t *start, int64_t *size) {
-    int nb = r->a->nb;
-    for (int d = 0; d < nb; d++) {
-        start[d] = it->at[d];
-        size[d] = 1;
-    }
-    size[nb - 1] = it->tb;
-    start[nb] = it->at[nb];
-    size[nb] = it->tg;
-    start[nb + 1] = keys ? it->keys.lo : it->at[nb + 1];
-    size[nb + 1] = keys ? it->keys.hi - it->keys.lo : it->tm;
-    start[nb + 2] = 0;
-    size[nb + 2] = columns;
-}
-
-static struct lower_view keyed(struct run *r, struct lower_stream *s, const struct item *it,
-                               int64_t columns) {
-    int64_t start[LOWER_DIMS] = {0}, size[LOWER_DIMS] = {0}, row = r->a->nb + 1, from = 0;
-    part_of(r, it, true, columns, start, size);
-    if (r->t->heads && !s->src.chip) { // all of them are there
-        from = start[row];
-        start[row] = 0;
-        size[row] = r->a->s;
-    }
-    struct lower_view v = lower_stream_fetch(r->L, s, start, size);
-    int64_t index[LOWER_DIMS] = {0};
-    index[row] = from;
-    return lower_at(&v, r->a->nb + 3, index);
-}
-
 // ---- the steps of an item
 
-static void emit_s(struct run *r, const struct item *it) {
+static void emit_s(struct run *r, const struct attn_item *it) {
     const struct attn *a = r->a;
     int64_t start[LOWER_DIMS] = {0}, size[LOWER_DIMS] = {0};
-    struct lower_view k = keyed(r, &r->s.k, it, a->d);
-    part_of(r, it, false, a->d, start, size);
+    struct lower_view k = attn_fetch(r->L, a, &r->keys, it);
+    attn_part(r->a, it, false, a->d, start, size);
     struct lower_view q = lower_stream_fetch(r->L, &r->s.q, start, size);
     struct lower_view d = tile_view(r, r->score, it->number, ISA_F32, r->s.score_row);
     products(r, it, &q, &k, a->nb + 2, &d, it->keys.hi - it->keys.lo, a->d);
+    attn_fetch_ahead(r->L, a, &r->keys, it);
 }
 
-static void emit_r(struct run *r, struct item *it) {
+static void emit_r(struct run *r, struct attn_item *it) {
     int64_t n = it->keys.hi - it->keys.lo;
     struct lower_view s = tile_view(r, r->score, it->number, ISA_F32, r->s.score_row),
                       top = stat_view(r, r->top, it->number);
     if (r->a->has_mask) {
         int64_t start[LOWER_DIMS] = {0}, size[LOWER_DIMS] = {0};
-        part_of(r, it, false, n, start, size);
+        attn_part(r->a, it, false, n, start, size);
         start[r->a->nb + 2] = it->keys.lo;
         it->mask = lower_stream_fetch(r->L, &r->s.mask, start, size);
     }
@@ -223,7 +183,7 @@ static void emit_r(struct run *r, struct item *it) {
 
 // The row's maximum so far, and what it makes of the sum. No maximum is below the lowest number, so
 // that exp(-inf - m) is 0 and not NaN.
-static void emit_a(struct run *r, const struct item *it) {
+static void emit_a(struct run *r, const struct attn_item *it) {
     if (r->high < 0) return;
     struct lower_view top = stat_view(r, r->top, it->number), m = stat_view(r, r->high, it->number);
     if (it->first) {
@@ -247,7 +207,7 @@ static void emit_a(struct run *r, const struct item *it) {
     vector(r, it, 1, &(struct vec){.pass = &scale, .out = &sum, .in = {&old, &top, &sum}});
 }
 
-static void emit_p(struct run *r, const struct item *it) {
+static void emit_p(struct run *r, const struct attn_item *it) {
     const struct attn_pass *p = &it->scores.power;
     struct lower_view s = tile_view(r, r->score, it->number, ISA_F32, r->s.score_row),
                       m = stat_view(r, r->high < 0 ? r->top : r->high, it->number),
@@ -272,7 +232,7 @@ static int64_t part_bytes(const struct run *r) {
 }
 
 // Columns v0.. of the second product.
-static void emit_v(struct run *r, const struct item *it, const struct lower_view *values,
+static void emit_v(struct run *r, const struct attn_item *it, const struct lower_view *values,
                    int64_t v0, int64_t number) {
     const struct attn *a = r->a;
     int64_t n = it->keys.hi - it->keys.lo, columns = lower_min(r->t->tv, a->dv - v0);
@@ -291,7 +251,7 @@ static void emit_v(struct run *r, const struct item *it, const struct lower_view
 }
 
 // out = sum over blocks of keys of their results / sum.
-static void join_parts(struct run *r, const struct item *it, const struct attn_pass *p,
+static void join_parts(struct run *r, const struct attn_item *it, const struct attn_pass *p,
                        const struct lower_view *in, const struct lower_view *sum,
                        const struct lower_view *out, int64_t columns) {
     int nb = r->a->nb;
@@ -311,7 +271,7 @@ static void join_parts(struct run *r, const struct item *it, const struct attn_p
 
 // A row whose keys are all hidden gives 0. With a finite fill such a row is one whose maximum is
 // not above the fill: its sum becomes infinite.
-static void forget_hidden_rows(const struct run *r, const struct item *it) {
+static void forget_hidden_rows(const struct run *r, const struct attn_item *it) {
     const struct attn *a = r->a;
     if (!a->zero_rows || isinf((double)a->fill)) return;
     struct lower_view m = stat_view(r, r->high, it->number), sum = stat_view(r, r->sum, it->tile);
@@ -328,7 +288,7 @@ static void forget_hidden_rows(const struct run *r, const struct item *it) {
 }
 
 // out = in / sum; a row whose keys all have -infinity has sum 0 and gives 0 when the node says so.
-static void divide(struct run *r, const struct item *it, const struct lower_view *in,
+static void divide(struct run *r, const struct attn_item *it, const struct lower_view *in,
                    const struct lower_view *out, int64_t columns) {
     struct lower_view sum = stat_view(r, r->sum, it->tile);
     struct attn_pass plain =
@@ -352,7 +312,7 @@ static struct lower_view columns_from(const struct run *r, const struct lower_vi
 }
 
 // What becomes of columns v0.. of the second product.
-static void emit_o(struct run *r, const struct item *it, int64_t v0, int64_t number) {
+static void emit_o(struct run *r, const struct attn_item *it, int64_t v0, int64_t number) {
     const struct attn *a = r->a;
     int64_t columns = lower_min(r->t->tv, a->dv - v0), start[LOWER_DIMS] = {0},
             size[LOWER_DIMS] = {0};
@@ -374,7 +334,7 @@ static void emit_o(struct run *r, const struct item *it, int64_t v0, int64_t num
                    &(struct vec){.pass = &add, .out = &total, .in = {&d, &total, &fade}});
     }
     if (!it->last) return;
-    part_of(r, it, false, a->dv, start, size);
+    attn_part(r->a, it, false, a->dv, start, size);
     if (!v0) {
         r->sink = lower_sink_tile(&r->s.out, start);
         forget_hidden_rows(r, it);
@@ -387,7 +347,7 @@ static void emit_o(struct run *r, const struct item *it, int64_t v0, int64_t num
 // ---- the order of items
 
 // The next item of the grid; false after the last.
-static bool next(const struct run *r, struct item *it) {
+static bool next(const struct run *r, struct attn_item *it) {
     const struct attn *a = r->a;
     const struct attn_tile *t = r->t;
     int nb = a->nb;
@@ -443,44 +403,50 @@ static void open_buffers(struct run *r) {
 }
 
 // The second product and what follows it; the last columns' V.MAP waits for finish().
-static void second(struct run *r, const struct item *it) {
-    struct lower_view values = keyed(r, &r->s.v, it, r->a->dv);
+static void second(struct run *r, const struct attn_item *it) {
+    struct lower_view values = attn_fetch(r->L, r->a, &r->values, it);
     for (int64_t v0 = 0; v0 < r->a->dv; v0 += r->t->tv) {
         if (v0 > 0) emit_o(r, it, v0 - r->t->tv, r->results - 1);
         emit_v(r, it, &values, v0, r->results++);
     }
+    attn_fetch_ahead(r->L, r->a, &r->values, it);
 }
 
-static void finish(struct run *r, const struct item *it, int64_t number) {
+static void finish(struct run *r, const struct attn_item *it, int64_t number) {
     emit_o(r, it, (r->a->dv - 1) / r->t->tv * r->t->tv, number);
 }
 
 void attn_run(struct lower *L, const struct attn *a, const struct attn_tile *t) {
     struct run r = {.L = L, .a = a, .t = t, .streaming = attn_streaming(a, t)};
-    struct item it = {.number = -1, .tile = -1};
+    struct attn_item it = {.number = -1, .tile = -1};
     int64_t lead = t->lead, early = lead > 1 ? 1 : lead, late = lead ? 1 : 0, count = 0;
     bool more = true, chunks = a->dv > t->tv;
     attn_streams_init(L, a, t, &r.s);
     open_buffers(&r);
+    attn_hold(L, a, t, &r.s.k, a->d, &r.keys);
+    attn_hold(L, a, t, &r.s.v, a->dv, &r.values);
     for (int64_t i = 0;; i++) {
         more = more && next(&r, &it);
         if (more) r.item[i % AHEAD] = it;
         if (more) count = i + 1;
         if (i >= count + lead + late) break;
         tile_step(L->p);
-        struct item *now = &r.item[(i + AHEAD - lead) % AHEAD];
+        struct attn_item *now = &r.item[(i + AHEAD - lead) % AHEAD];
         bool has = i >= lead && i - lead < count;
+        bool looks = i >= early && i - early < count;
+        struct attn_item *next_up = &r.item[(i + AHEAD - early) % AHEAD];
         if (more) emit_s(&r, &it);
-        if (has && lead > 1) emit_a(&r, now);
-        if (i >= early && i - early < count) emit_r(&r, &r.item[(i + AHEAD - early) % AHEAD]);
-        if (has && lead < 2) emit_a(&r, now);
+        if (looks && lead < 2) emit_r(&r, next_up);
+        if (looks && lead < 2) emit_a(&r, next_up);
         if (has) emit_p(&r, now);
         int64_t done = r.results - 1; // of the item before
         bool ends = late && i > lead && i - lead - 1 < count;
-        const struct item *before = &r.item[(i + AHEAD - lead - 1) % AHEAD];
+        const struct attn_item *before = &r.item[(i + AHEAD - lead - 1) % AHEAD];
         if (ends && chunks) finish(&r, before, done);
         if (has) second(&r, now);
+        if (looks && lead > 1) emit_r(&r, next_up);
         if (ends && !chunks) finish(&r, before, done);
+        if (looks && lead > 1) emit_a(&r, next_up);
         if (!late && has) finish(&r, now, r.results - 1);
     }
 }
