@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(model, backend="npu").
+
+Dynamo's graph becomes a program when it is first called, one for each set of input shapes.
+Parameters are constants of the program; when one is changed, the graph is compiled again. What
+the compiler does not take runs in eager mode, with a warning that names it; so does training.
+
+    model = torch.compile(model, backend="npu")
+    model = torch.compile(model, backend="npu", mode="max-autotune")
+    model = torch.compile(model, backend="npu", options={"target": "edge", "dtype": "f16"})
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+import torch
+import torch.fx
+from torch.export import ExportedProgram
+
+from .compiler import compile as compile_model
+from .errors import GraphBreakWarning, UnsupportedError, UnsupportedNode, UnsupportedWarning
+from .errors import UsageError
+from .program import Program
+from .torch_graph import Graph, static_inputs, trace
+from .torch_parts import Plan, plan, source_place
+
+_LEVELS = {
+    None: 2,
+    "default": 2,
+    "reduce-overhead": 2,  # one submission with bound inputs is what a session does anyway
+    "max-autotune": 3,
+    "max-autotune-no-cudagraphs": 3,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`mode` and `options` of torch.compile."""
+
+    target: str = "server"  #: preset or path of a hardware description
+    dtype: str = "auto"  #: "auto", "f32", "f16" or "bf16"
+    opt: int = 2  #: 0 to 3; from the mode
+    options: tuple[str, ...] = field(default=())  #: more words of npuc's command line
+    fallback: bool = True  #: False: what the NPU cannot run is an error
+
+    @classmethod
+    def of(cls, mode: str | None, options: Mapping[str, Any] | None) -> Settings:
+        """Checks both."""
+        given = dict(options or {})
+        mode = given.pop("mode", mode)
+        if mode not in _LEVELS:
+            modes = ", ".join(repr(m) for m in _LEVELS if m)
+            raise UsageError(f"mode {mode!r}: the backend npu has {modes}")
+        known = cls.__dataclass_fields__
+        for name in given:
+            if name not in known:
+                raise UsageError(f"option '{name}': the backend npu has {', '.join(known)}, mode")
+        given.setdefault("opt", _LEVELS[mode])
+        given["options"] = tuple(given.get("options", ()))
+        given["target"] = os.fspath(given.get("target", cls.target))
+        return cls(**given)
+
+    def compile(self, exported: ExportedProgram) -> Program:
+        """An exported program on a device."""
+        return compile_model(
+            exported, self.target, self.dtype, self.opt, options=self.options, name="graph"
+        )
+
+
+def _warn(warning: UnsupportedWarning, place: tuple[str, int] | None) -> None:
+    """Warns at a place in the model's source, when it is known."""
+    if place:
+        warnings.warn_explicit(warning, None, *place)
+    else:
+        warnings.warn(warning, stacklevel=3)
+
+
+def _refused_text(nodes: Sequence[UnsupportedNode], programs: int) -> str:
+    rest = f"; the rest is {programs} programs for the NPU" if programs else ""
+    lines = [f"{len(nodes)} nodes run in eager mode{rest}:"]
+    for n in nodes[:16]:
+        where = f" in {n.module}" if n.module else ""
+        lines.append(f"  {n.name} ({n.op}){where}: {n.reason}")
+    if len(nodes) > 16:
+        lines.append(f"  and {len(nodes) - 16} more")
+    return "\n".join(lines)
+
+
+def _warn_refused(made: Plan) -> None:
+    if made.refused:
+        text = _refused_text(made.refused, len(made.programs))
+        first = next(n for n in made.graph.nodes if n.name == made.refused[0].name)
+        _warn(UnsupportedWarning(text, made.refused), source_place(first))
+
+
+def _warn_break(gm: torch.fx.GraphModule) -> None:
+    reason = getattr(gm, "compile_subgraph_reason", None)
+    if reason is None or not getattr(reason, "graph_break", False):
+        return
+    frame = reason.user_stack[-1] if reason.user_stack else None
+    where = f" at {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
+    text = str(reason.reason).strip().split("\n")[0]
+    _warn(
+        GraphBreakWarning(f"graph break{where}, Python runs what follows: {text}"),
+        (frame.filename, frame.lineno or 1) if frame else None,
+    )
+
+
+def _trains(gm: torch.fx.GraphModule) -> str | None:
+    """The node that makes the graph one of training, by its arguments."""
+    for node in gm.graph.nodes:
+        name = getattr(node.target, "__name__", str(node.target))
+        place = {"dropout": 2, "batch_norm": 5}.get(name)
+        if node.op == "call_function" and place is not None:
+            flag = node.kwargs.get("training")
+            if flag is None and len(node.args) > place:
+                flag = node.args[place]
+            if flag is True:
+                return f"{node.name} ({name})"
+    return None
+
+
+class _Recomputed(torch.autograd.Function):
+    """Outputs of the NPU whose gradients come from running the graph again in eager mode."""
+
+    @staticmethod
+    def forward(ctx: Any, owner: CompiledGraph, *args: Any) -> Any:
+        outputs = owner.run_plan(args)
+        ctx.owner = owner
+        ctx.constants = [None if isinstance(a, torch.Tensor) else a for a in args]
+        ctx.save_for_backward(*(a for a in args if isinstance(a, torch.Tensor)))
+        ctx.mark_non_differentiable(
+            *(o for o in outputs if isinstance(o, torch.Tensor) and not o.is_floating_point())
+        )
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        ctx.owner.leave("training: gradients were asked for, the graph runs in eager mode from here on")
+        saved = iter(ctx.saved_tensors)
+        args = [next(saved) if c is None else c for c in ctx.constants]
+        inputs = [
+            a.detach().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
+            for a in args
+        ]
+        with torch.enable_grad():
+            outputs = ctx.owner.gm(*inputs)
+        pairs = [
+            (o, g)
+            for o, g in zip(outputs, grads)
+            if isinstance(o, torch.Tensor) and o.requires_grad and g is not None
+        ]
+        wanted = [i for i, a in enumerate(inputs) if isinstance(a, torch.Tensor) and a.requires_grad]
+        found = torch.autograd.grad(
+            [o for o, _ in pairs],
+            [inputs[i] for i in wanted],
+            [g for _, g in pairs],
+            allow_unused=True,
+        )
+        result: list[Any] = [None] * (len(inputs) + 1)
+        for i, g in zip(wanted, found):
+            result[i + 1] = g
+        return tuple(result)
+
+
+def _version(tensor: torch.Tensor) -> tuple[int, int]:
+    try:
+        return tensor.data_ptr(), tensor._version
+    except RuntimeError:  # made in inference mode: nobody counts
+        return tensor.data_ptr(), 0
+
+
+class CompiledGraph:
+    """What Dynamo calls instead of the graph."""
+
+    def __init__(self, gm: torch.fx.GraphModule, examples: Sequence[Any], settings: Settings):
+        self.gm = gm
+        self.settings = settings
+        self.static = static_inputs(gm, examples)
+        self.plans: dict[Any, Plan] = {}
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.eager = False
+        self.trains = _trains(gm)
+        self._changes: dict[int, int] = {}
+
+    def leave(self, why: str) -> None:
+        """Eager mode from here on."""
+        if not self.eager:
+            self.eager = True
+            nodes = [n for n in self.gm.graph.nodes if n.op == "call_function"]
+            _warn(UnsupportedWarning(why), source_place(nodes[0]) if nodes else None)
+
+    def __call__(self, *args: Any) -> Any:
+        if not self.eager and torch.is_grad_enabled():
+            differentiable = [
+                i for i, a in enumerate(args) if isinstance(a, torch.Tensor) and a.requires_grad
+            ]
+            if self.trains and differentiable:
+                self.leave(f"training: {self.trains} trains, the graph runs in eager mode")
+            elif any(i not in self.static for i in differentiable):
+                self.leave("training: an input requires gradients, the graph runs in eager mode")
+            elif differentiable:
+                chosen = self.plan_for(args)
+                if chosen is not None and not chosen.graph.mutated:
+                    run: Any = _Recomputed.apply
+                    return run(self, *args)
+                if chosen is not None:
+                    self.leave(
+                        "the graph changes tensors in place while gradients are recorded, and runs "
+                        "in eager mode; torch.no_grad() around the call puts it on the NPU"
+                    )
+        if self.eager:
+            return self.gm(*args)
+        return self.run_plan(args)
+
+    def run_plan(self, args: Sequence[Any]) -> Any:
+        """The call on the NPU."""
+        chosen = self.plan_for(args)
+        if chosen is None:
+            return self.gm(*args)
+        with torch.no_grad():
+            return chosen([args[i] for i in self._dynamic(args)])
+
+    def _dynamic(self, args: Sequence[Any]) -> list[int]:
+        return [i for i, a in enumerate(args) if isinstance(a, torch.Tensor) and i not in self.static]
+
+    def _forget_changed(self, args: Sequence[Any]) -> None:
+        """A tensor of the model that changes once is compiled in again; one that does so twice is
+        an input from then on."""
+        now = {i: _version(args[i]) for i in self.static}
+        changed = [i for i in now if i in self.versions and self.versions[i] != now[i]]
+        self.versions = now
+        if changed:
+            self.plans.clear()
+        for i in changed:
+            self._changes[i] = self._changes.get(i, 0) + 1
+        self._release(i for i in changed if self._changes[i] > 1)
+
+    def _release(self, places: Iterable[int]) -> None:
+        """These tensors of the model are inputs from here on."""
+        for i in places:
+            del self.static[i]
+            del self.versions[i]
+            self.plans.clear()
+
+    def plan_for(self, args: Sequence[Any]) -> Plan | None:
+        """The plan for arguments of these shapes; None when the graph cannot be exported."""
+        self._forget_changed(args)
+        key = tuple(
+            (tuple(a.shape), a.dtype) if isinstance(a, torch.Tensor) else a for a in args
+        )
+        if key not in self.plans and not self.eager:
+            made = self._make(args)
+            if made is None:
+                return None
+            self.plans[key] = made
+        return self.plans.get(key)
+
+    def _trace(self, args: Sequence[Any]) -> Graph:
+        """The functional graph; tensors of the model that it changes are inputs of it."""
+        plain = [int(a) if isinstance(a, torch.SymInt) else a for a in args]
+        with torch.inference_mode(False):
+            graph = trace(self.gm, plain, self.static)
+            names = {graph.lifted[w].target for w, _ in graph.mutated if w in graph.lifted}
+            changed = [i for i, name in self.static.items() if name in names]
+            if changed:
+                self._release(changed)
+                graph = trace(self.gm, plain, self.static)
+        return graph
+
+    def _make(self, args: Sequence[Any]) -> Plan | None:
+        try:
+            graph = self._trace(args)
+        except Exception as error:  # whatever torch.export raises: the model must still run
+            if not self.settings.fallback:
+                raise
+            first = (str(error).strip().splitlines() or [""])[0]
+            self.leave(
+                "torch.export refuses the graph, which runs in eager mode: "
+                f"{type(error).__name__}: {first}"
+            )
+            return None
+        made = plan(graph, self.settings.compile)
+        if made.refused and not self.settings.fallback:
+            raise UnsupportedError(_refused_text(made.refused, 0))
+        _warn_refused(made)
+        return made
+
+
+def npu_backend(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """The backend: what torch.compile(backend="npu") calls with each graph."""
+    settings = Settings.of(mode, options)
+    _warn_break(gm)
+    return CompiledGraph(gm, example_inputs, settings).__call__
+
+
+def register() -> None:
+    """Makes "npu" a name that torch.compile knows; an installed package needs no call."""
+    from torch._dynamo.backends.registry import register_backend
+
+    register_backend(npu_backend, name="npu")
