@@ -221,8 +221,16 @@ static bool add_hides(struct mask *m, struct graph_value *v, const struct graph_
         *m = before;
         return false;
     }
-    if (!is_single(v->producer, ISA_VOP_ADD)) return false;
-    struct graph_value *const *in = v->producer->inputs;
+    struct graph_node *p = v->producer;
+    if (is_single(p, ISA_VOP_SEL) && p->chain.st[0].b == ISA_SRC_IMM0) {
+        fill = (double)num_float((uint32_t)p->chain.imm[0]);
+        if (is_lowest(v->dtype, fill) && set_fill(m, fill) &&
+            keep_where(m, p->inputs[0], true, &p, 1, score) && add_value(m, p->inputs[1], score))
+            return true;
+        *m = before;
+    }
+    if (!is_single(p, ISA_VOP_ADD)) return false;
+    struct graph_value *const *in = p->inputs;
     if ((add_hides(m, in[0], score) && add_value(m, in[1], score)) ||
         (*m = before, add_hides(m, in[1], score) && add_value(m, in[0], score)))
         return true;

@@ -55,6 +55,10 @@ bool mask_hide(struct mask *m, struct graph_value *cond, bool hides, double fill
 npu_status mask_finish(struct mask *m, int rank, const int64_t *dims, struct graph_node *before,
                        bool *fits);
 
+// Does the same for the window and the mask operand that an attention node has. *done: the node was
+// replaced by one with a simpler mask.
+npu_status mask_simplify(struct pass_context *c, struct graph_node *attention, bool *done);
+
 // The band that a matrix [m][s] of 0 and 1 is, given that columns with column[j] == 0 may be
 // anything: window as the attribute of attention. false: it is none. (Exposed for tests.)
 bool mask_band(const uint8_t *see, const uint8_t *column, int64_t m, int64_t s, int64_t window[3]);

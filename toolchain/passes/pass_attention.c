@@ -452,12 +452,15 @@ static npu_status fuse(struct pass_context *c, struct graph_node *softmax, bool 
 npu_status pass_attention(struct pass_context *c) {
     bool any = false;
     for (struct graph_node *n = c->g->first, *next; n; n = next) {
-        bool done;
+        bool done = false;
         next = n->next;
-        if (n->op != GRAPH_SOFTMAX) continue;
-        NPU_TRY_NOTE(fuse(c, n, &done), "node '%s'", n->name);
+        if (n->op == GRAPH_ATTENTION) {
+            NPU_TRY_NOTE(mask_simplify(c, n, &done), "node '%s'", n->name);
+        } else if (n->op == GRAPH_SOFTMAX) {
+            NPU_TRY_NOTE(fuse(c, n, &done), "node '%s'", n->name);
+            if (done) next = n->next; // the node that came next may be gone
+        }
         any |= done;
-        if (done) next = n->next; // the node that came next may be gone
     }
     passes_drop_dead(c->g);
     return any && !c->options->skip[PASS_simplify] ? pass_simplify(c) : NULL;

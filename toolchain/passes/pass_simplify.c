@@ -4,12 +4,16 @@
 //
 //   map without stages, same type and shape      -> its input
 //   transpose by the identity, reshape or expand to the same shape, full slice, copy, pad of
-//   nothing -> its input transpose that only moves dimensions of size 1 -> reshape transpose of
-//   transpose, reshape of reshape   -> one
+//   nothing -> its input
+//   transpose that only moves dimensions of size 1     -> reshape
+//   transpose of transpose, reshape of reshape         -> one
+//   several of both that are one, or none, together    -> that
+//   gather by constant indices in even steps           -> slice; by the same index again -> expand
 #include <string.h>
 
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
+#include "toolchain/passes/simplify.h"
 
 static bool same_shape(const struct graph_value *a, const struct graph_value *b) {
     return a->rank == b->rank && a->dtype == b->dtype &&
@@ -120,6 +124,11 @@ static bool bypass(struct pass_context *c, struct graph_node *n) {
 }
 
 static npu_status simplify(struct pass_context *c, struct graph_node *n, bool *changed) {
+    bool done = false;
+    NPU_TRY(simplify_moves(c, n, &done));
+    if (!done && n->op == GRAPH_GATHER) NPU_TRY(simplify_gather(c, n, &done));
+    *changed |= done;
+    if (done) return NULL;
     *changed |= bypass(c, n);
     if (does_nothing(n)) {
         *changed |= drop(c, n);

@@ -181,6 +181,52 @@ struct view view_trace(struct graph_value *v, bool repeats,
     return w;
 }
 
+// Joins neighbouring atoms of a dimension that continue each other.
+static void join_atoms(struct view *v) {
+    struct view out = *v;
+    int n = 0;
+    for (int d = 0; d < v->rank; d++) {
+        out.first[d] = n;
+        for (int i = v->first[d]; i < v->first[d + 1]; i++)
+            n = put(&out, n, out.first[d], v->size[i], v->stride[i]);
+    }
+    out.first[v->rank] = n;
+    *v = out;
+}
+
+bool view_in_order(const struct view *v) {
+    int64_t step = graph_value_elems(v->root);
+    for (int i = 0; i < v->first[v->rank]; i++) {
+        if (v->stride[i] * v->size[i] != step) return false;
+        step = v->stride[i];
+    }
+    return true;
+}
+
+// Every dimension of the view is one of the root's.
+bool view_is_transpose(const struct view *view, int64_t perm[GRAPH_MAX_RANK]) {
+    struct view joined = *view, *v = &joined;
+    join_atoms(v);
+    struct view root = view_of(v->root);
+    unsigned taken = 0;
+    if (v->rank != root.rank) return false;
+    for (int pass = 0; pass < 2; pass++) // dimensions of size 1 take what is left, in order
+        for (int d = 0; d < v->rank; d++) {
+            if ((view_dim(v, d) == 1) != (pass == 1)) continue;
+            int from = 0;
+            for (; from < v->rank; from++) {
+                if (taken >> from & 1 || view_dim(&root, from) != view_dim(v, d)) continue;
+                if (pass == 1 || (v->first[d + 1] == v->first[d] + 1 &&
+                                  root.stride[root.first[from]] == v->stride[v->first[d]]))
+                    break;
+            }
+            if (from == v->rank) return false;
+            taken |= 1u << from;
+            perm[d] = from;
+        }
+    return true;
+}
+
 // ---- writing a view as nodes
 
 static npu_status add(struct graph *g, enum graph_op op, enum graph_attr_key key, const char *name,
@@ -208,41 +254,6 @@ static bool same_view(const struct view *a, const struct view *b) {
     return !bytes || (!memcmp(a->size, b->size, bytes) && !memcmp(a->stride, b->stride, bytes));
 }
 
-// Joins neighbouring atoms of a dimension that continue each other.
-static void join_atoms(struct view *v) {
-    struct view out = *v;
-    int n = 0;
-    for (int d = 0; d < v->rank; d++) {
-        out.first[d] = n;
-        for (int i = v->first[d]; i < v->first[d + 1]; i++)
-            n = put(&out, n, out.first[d], v->size[i], v->stride[i]);
-    }
-    out.first[v->rank] = n;
-    *v = out;
-}
-
-// A transpose of the root as it is: every dimension of the view is one of the root's.
-static bool plain_transpose(const struct view *v, int64_t perm[GRAPH_MAX_RANK]) {
-    struct view root = view_of(v->root);
-    unsigned taken = 0;
-    if (v->rank != root.rank) return false;
-    for (int pass = 0; pass < 2; pass++) // dimensions of size 1 take what is left, in order
-        for (int d = 0; d < v->rank; d++) {
-            if ((view_dim(v, d) == 1) != (pass == 1)) continue;
-            int from = 0;
-            for (; from < v->rank; from++) {
-                if (taken >> from & 1 || view_dim(&root, from) != view_dim(v, d)) continue;
-                if (pass == 1 || (v->first[d + 1] == v->first[d] + 1 &&
-                                  root.stride[root.first[from]] == v->stride[v->first[d]]))
-                    break;
-            }
-            if (from == v->rank) return false;
-            taken |= 1u << from;
-            perm[d] = from;
-        }
-    return true;
-}
-
 npu_status view_emit(struct graph *g, const struct view *view, const char *name,
                      struct graph_node *before, struct graph_value **out) {
     struct view v = *view;
@@ -258,7 +269,7 @@ npu_status view_emit(struct graph *g, const struct view *view, const char *name,
     int64_t dims[VIEW_ATOMS], perm[VIEW_ATOMS], size[VIEW_ATOMS];
     struct graph_value *x = v.root;
     int n = v.first[v.rank];
-    if (plain_transpose(&v, perm)) {
+    if (view_is_transpose(&v, perm)) {
         NPU_TRY(add(g, GRAPH_TRANSPOSE, GRAPH_ATTR_PERM, name, v.rank, perm, before, &x));
         *out = x;
         return NULL;

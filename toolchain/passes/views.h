@@ -48,6 +48,11 @@ int64_t view_inner_repeats(const struct view *v, int d);
 // Removes the repetitions of dimension d.
 void view_drop_repeats(struct view *v, int d);
 
+// All elements of the root in their order: a reshape.
+bool view_in_order(const struct view *v);
+// One TRANSPOSE of the root; perm gets its attribute.
+bool view_is_transpose(const struct view *v, int64_t perm[GRAPH_MAX_RANK]);
+
 // A value with the view's elements and dimensions, which has no repetitions: one on the view's path
 // where it is there already, else RESHAPE, TRANSPOSE, RESHAPE of the root, as many as are needed,
 // placed before `before` under names made from `name`.

@@ -56,7 +56,7 @@ static double memory_cycles(const struct machine *m, const struct isa_insn *in) 
     double rate = hw_dram_bytes_per_cycle(m->hw);
     for (int k = 0; rate > 0 && k < 2; k++) {
         const struct isa_pat *p = isa_pat_get(in, k);
-        if (p->space == ISA_DRAM)
+        if (p && p->space == ISA_DRAM)
             return (double)(isa_pat_elems(p) * isa_dtype_bits((int)p->dtype) / 8) / rate;
     }
     return 0;

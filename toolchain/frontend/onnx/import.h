@@ -19,7 +19,7 @@
 #include "toolchain/frontend/onnx/onnx.h"
 #include "toolchain/frontend/onnx/reader.h"
 
-enum { ONNX_OPSET_MIN = 1, ONNX_OPSET_MAX = 23 };
+enum { ONNX_OPSET_MIN = 1, ONNX_OPSET_MAX = 24 };
 
 struct importer {
     struct reader *r;

@@ -291,7 +291,7 @@ Test(import, opsets_have_limits) {
     model_input(&m, "x", 1, "4");
     model_node(&m, "Relu", "x", "y");
     model_output(&m, "y");
-    refused(NULL, "opset 99, opsets 1 to 23 are accepted");
+    refused(NULL, "opset 99, opsets 1 to 24 are accepted");
 }
 
 Test(import, damaged_graphs_are_refused) {
