@@ -113,6 +113,13 @@ struct span container_segment_bytes(const struct npu_program_image *image,
     return (struct span){0};
 }
 
+struct span container_chunk(const struct npu_image_weights *chunk, struct arena *a) {
+    if (!chunk->make) return chunk->bytes;
+    uint8_t *bytes = arena_alloc(a, chunk->bytes.size);
+    chunk->make(chunk->of, bytes);
+    return (struct span){bytes, chunk->bytes.size};
+}
+
 uint64_t container_weights_bytes(const struct npu_program_image *image) {
     if (image->nweights == 0) return 0;
     const struct npu_image_weights *last = &image->weights[image->nweights - 1];

@@ -86,10 +86,13 @@ struct npu_image_entry {
     size_t nlaunches;
 };
 
-/// Consecutive bytes of section WEIGHTS; between chunks the section is zero.
+/// Consecutive bytes of section WEIGHTS; between chunks the section is zero. A chunk without data
+/// is made when it is needed: make() writes all of its bytes, the same ones each time.
 struct npu_image_weights {
     uint64_t offset; // in the section; chunks stand in ascending order and do not overlap
     struct span bytes;
+    void (*make)(const void *of, uint8_t *to);
+    const void *of;
 };
 
 /// What a debug tag stands for. Tags are unique; 0 means "no tag".
@@ -263,6 +266,9 @@ struct span container_segment_bytes(const struct npu_program_image *image,
 
 /// CRC-32 (zlib's) continued over `bytes`; start with 0.
 uint32_t container_crc(uint32_t crc, struct span bytes);
+
+/// Bytes of a chunk: lent, or made in memory of the arena.
+struct span container_chunk(const struct npu_image_weights *chunk, struct arena *a);
 
 /// Words of container.def; "?" when unknown.
 const char *container_role_name(enum container_role role);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing a .npu: the small sections are serialised and compressed into a scratch arena, the
-// checksum of the constants is taken over their chunks, then header, table and sections go out in
-// order. The constants are read twice and never copied.
+// Writing a .npu: the small sections are serialised and compressed into a scratch arena, then
+// header, table and sections go out in order. The constants go out chunk by chunk, each made in a
+// buffer that the next one uses again, or never copied; their checksum is known behind the last
+// one, and the head is written once more with it. Where that cannot be done (a pipe), the constants
+// are gone through twice.
 
 #include <setjmp.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/container_internal.h"
 
 enum { ZLIB_LEVEL = 6 }; // part of the format's determinism
@@ -28,7 +31,7 @@ struct layout {
     size_t head_bytes;
 };
 
-/// Where bytes go: a file, or memory of known size.
+/// Where bytes go: a file, memory of known size, or nowhere.
 struct sink {
     struct file_out *file;
     uint8_t *memory;
@@ -36,6 +39,7 @@ struct sink {
 
 static npu_status put(struct sink *sink, struct span bytes) {
     if (sink->file) return file_out_write(sink->file, bytes);
+    if (!sink->memory) return NULL;
     if (bytes.size > 0) memcpy(sink->memory, bytes.data, bytes.size);
     sink->memory += bytes.size;
     return NULL;
@@ -94,28 +98,52 @@ static void add_weights(struct layout *l, const struct npu_program_image *image)
     struct section *s = &l->sections[l->count++];
     s->row = &container_rows[CONTAINER_ROW_WEIGHTS];
     s->raw_bytes = s->stored_bytes = container_weights_bytes(image);
-    uint64_t end = 0;
-    for (size_t i = 0; i < image->nweights; i++) {
-        const struct npu_image_weights *w = &image->weights[i];
-        while (end < w->offset) { // the gap
-            uint64_t gap = w->offset - end;
-            size_t part = gap < sizeof zeros ? (size_t)gap : sizeof zeros;
-            s->crc = container_crc(s->crc, (struct span){zeros, part});
-            end += part;
-        }
-        s->crc = container_crc(s->crc, w->bytes);
-        end += w->bytes.size;
-    }
 }
 
-static npu_status put_weights(struct sink *sink, const struct npu_program_image *image) {
+// Puts bytes and counts them into the checksum.
+static npu_status put_counted(struct sink *sink, uint32_t *crc, struct span bytes) {
+    *crc = container_crc(*crc, bytes);
+    return put(sink, bytes);
+}
+
+static npu_status put_chunk(struct sink *sink, uint32_t *crc, const struct npu_image_weights *w,
+                            uint8_t *buffer) {
+    if (!w->make) return put_counted(sink, crc, w->bytes);
+    w->make(w->of, buffer);
+    return put_counted(sink, crc, (struct span){buffer, w->bytes.size});
+}
+
+// The constants, and their checksum.
+static npu_status put_weights(struct sink *sink, const struct npu_program_image *image,
+                              uint32_t *crc) {
     uint64_t end = 0;
-    for (size_t i = 0; i < image->nweights; i++) {
+    size_t largest = 0;
+    for (size_t i = 0; i < image->nweights; i++)
+        if (image->weights[i].make && image->weights[i].bytes.size > largest)
+            largest = image->weights[i].bytes.size;
+    uint8_t *buffer = base_alloc(largest);
+    if (!buffer) return npu_fail(NO_MEMORY, "%zu bytes for a constant", largest);
+    *crc = 0;
+    npu_status st = NULL;
+    for (size_t i = 0; i < image->nweights && !st; i++) {
         const struct npu_image_weights *w = &image->weights[i];
-        NPU_TRY(put_zeros(sink, w->offset - end));
-        NPU_TRY(put(sink, w->bytes));
+        for (uint64_t gap = w->offset - end; gap > 0 && !st;) {
+            size_t part = gap < sizeof zeros ? (size_t)gap : sizeof zeros;
+            st = put_counted(sink, crc, (struct span){zeros, part});
+            gap -= part;
+        }
+        if (!st) st = put_chunk(sink, crc, w, buffer);
         end = w->offset + w->bytes.size;
     }
+    base_free(buffer);
+    return st;
+}
+
+static npu_status sum_weights(struct layout *l, const struct npu_program_image *image) {
+    struct sink nowhere = {0};
+    for (size_t i = 0; i < l->count; i++)
+        if (l->sections[i].row->code == CONTAINER_WEIGHTS)
+            NPU_TRY(put_weights(&nowhere, image, &l->sections[i].crc));
     return NULL;
 }
 
@@ -168,15 +196,14 @@ static npu_status build(const struct npu_program_image *image, struct arena *a, 
     return NULL;
 }
 
-static npu_status emit(const struct npu_program_image *image, const struct layout *l,
-                       struct sink *sink) {
+static npu_status emit(const struct npu_program_image *image, struct layout *l, struct sink *sink) {
     NPU_TRY(put(sink, (struct span){l->head, l->head_bytes}));
     uint64_t end = l->head_bytes;
     for (size_t i = 0; i < l->count; i++) {
-        const struct section *s = &l->sections[i];
+        struct section *s = &l->sections[i];
         NPU_TRY(put_zeros(sink, s->offset - end));
         if (s->row->code == CONTAINER_WEIGHTS) {
-            NPU_TRY(put_weights(sink, image));
+            NPU_TRY(put_weights(sink, image, &s->crc));
         } else {
             NPU_TRY(put(sink, s->stored));
         }
@@ -204,7 +231,14 @@ npu_status container_write(const struct npu_program_image *image, const char *pa
     struct sink sink = {0};
     npu_status st = build_in(image, path, scratch, &l);
     if (!st) st = file_out_open(path, &sink.file);
+    bool again = !st && file_out_rewritable(sink.file);
+    if (!st && !again) st = sum_weights(&l, image);
+    if (!st && !again) lay_out(&l);
     if (!st) st = emit(image, &l, &sink);
+    if (!st && again) {
+        lay_out(&l);
+        st = file_out_rewrite(sink.file, 0, (struct span){l.head, l.head_bytes});
+    }
     if (st) {
         file_out_abort(sink.file);
     } else {
@@ -223,6 +257,8 @@ npu_status container_write_memory(const struct npu_program_image *image, struct 
     uint8_t *bytes = arena_alloc(a, (size_t)l.file_bytes);
     struct sink sink = {.memory = bytes};
     NPU_TRY(emit(image, &l, &sink));
+    lay_out(&l);
+    memcpy(bytes, l.head, l.head_bytes);
     *out = (struct span){bytes, (size_t)l.file_bytes};
     return NULL;
 }

@@ -175,6 +175,25 @@ npu_status file_out_write(struct file_out *f, struct span bytes) {
     return NULL;
 }
 
+bool file_out_rewritable(const struct file_out *f) {
+    return !f->direct;
+}
+
+npu_status file_out_rewrite(struct file_out *f, uint64_t offset, struct span bytes) {
+    while (bytes.size > 0) {
+        ssize_t n = pwrite(f->fd, bytes.data, bytes.size, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            f->failed = true;
+            return npu_fail(IO, "%s: cannot write: %s", f->path, strerror(errno));
+        }
+        bytes.data += n;
+        bytes.size -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return NULL;
+}
+
 void file_out_abort(struct file_out *f) {
     if (!f) return;
     if (f->fd >= 0) (void)close(f->fd);

@@ -4,6 +4,7 @@
 #ifndef RUNTIME_BASE_FILE_H
 #define RUNTIME_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,12 @@ NPU_MUST_USE npu_status file_out_open(const char *path, struct file_out **out);
 
 /// Appends bytes.
 NPU_MUST_USE npu_status file_out_write(struct file_out *f, struct span bytes);
+
+/// Whether bytes that were written can be written again: not in a pipe or terminal.
+bool file_out_rewritable(const struct file_out *f);
+
+/// Writes over bytes from `offset` on that were written before; what is appended stays at the end.
+NPU_MUST_USE npu_status file_out_rewrite(struct file_out *f, uint64_t offset, struct span bytes);
 
 /// Renames the temporary file to its name, or removes it when anything failed. Frees `f` either
 /// way.

@@ -68,8 +68,7 @@ npu_status tile_run(const struct tile_program *p, const struct graph *g, const v
     memset(&m, 0, sizeof m);
     int64_t *addr = layout(p, &m);
     for (int i = 0; i < p->nbuf; i++)
-        if (p->bufs[i]->data)
-            memcpy(m.bytes[2] + addr[8 * i], p->bufs[i]->data, (size_t)p->bufs[i]->bytes);
+        if (p->bufs[i]->data || p->bufs[i]->nblock) tile_fill(p->bufs[i], m.bytes[2] + addr[8 * i]);
     for (int i = 0; i < g->ninput; i++) {
         const struct tile_buf *b = buffer_of(p, g->inputs[i]);
         if (b)

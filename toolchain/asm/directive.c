@@ -234,7 +234,7 @@ static void result(struct asm_state *s, struct asm_line *line) {
 }
 
 static void add_weights(struct asm_state *s, struct span bytes) {
-    const struct npu_image_weights w = {s->weights_at, bytes};
+    const struct npu_image_weights w = {.offset = s->weights_at, .bytes = bytes};
     VEC_PUSH(s->arena, &s->weights, w);
     s->weights_at += bytes.size;
 }

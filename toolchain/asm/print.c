@@ -351,8 +351,7 @@ static npu_status put_side_file(struct str *out, const struct npu_program_image 
     return st;
 }
 
-static npu_status put_weights(struct str *out, const struct npu_program_image *m,
-                              const char *file) {
+static npu_status put_chunks(struct str *out, const struct npu_program_image *m, const char *file) {
     uint64_t bytes = 0, offset;
     bool found = false;
     for (size_t i = 0; i < m->nweights; i++)
@@ -370,6 +369,27 @@ static npu_status put_weights(struct str *out, const struct npu_program_image *m
         put_hex(out, m->weights[i].bytes);
     }
     return NULL;
+}
+
+static npu_status put_weights(struct str *out, const struct npu_program_image *m,
+                              const char *file) {
+    struct arena *a = arena_try_new();
+    if (!a) return npu_fail(NO_MEMORY, "out of memory printing the constants");
+    jmp_buf out_of_memory;
+    if (setjmp(out_of_memory)) {
+        arena_free(a);
+        return npu_fail(NO_MEMORY, "out of memory printing the constants");
+    }
+    arena_set_oom(a, &out_of_memory);
+    struct npu_image_weights *made = ARENA_ARRAY(a, struct npu_image_weights, m->nweights);
+    for (size_t i = 0; i < m->nweights; i++)
+        made[i] = (struct npu_image_weights){.offset = m->weights[i].offset,
+                                             .bytes = container_chunk(&m->weights[i], a)};
+    struct npu_program_image all = *m;
+    all.weights = made;
+    npu_status st = put_chunks(out, &all, file);
+    arena_free(a);
+    return st;
 }
 
 npu_status asm_print_image(const struct npu_program_image *m, const char *file, struct str *out) {

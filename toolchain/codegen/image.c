@@ -76,6 +76,11 @@ static void segments(struct tile_program *p, struct npu_program_image *image) {
     image->dram_bytes = end + image->code.size;
 }
 
+static void make_constant(const void *of, uint8_t *to) {
+    tile_fill(of, to);
+}
+
+// A constant that lies somewhere as the program has it is lent, any other made when it is written.
 static void weights(struct tile_program *p, struct npu_program_image *image) {
     struct npu_image_weights *w =
         ARENA_ARRAY(p->arena, struct npu_image_weights, (size_t)p->nbuf + 1);
@@ -83,8 +88,11 @@ static void weights(struct tile_program *p, struct npu_program_image *image) {
     for (int i = 0; i < p->nbuf; i++) {
         const struct tile_buf *b = p->bufs[i];
         if (b->kind != TILE_WEIGHT || b->first_op < 0) continue;
+        const void *lent = tile_lent(b);
         w[n++] = (struct npu_image_weights){.offset = (uint64_t)b->addr[0],
-                                            .bytes = {.data = b->data, .size = (size_t)b->bytes}};
+                                            .bytes = {.data = lent, .size = (size_t)b->bytes},
+                                            .make = lent ? NULL : make_constant,
+                                            .of = b};
     }
     image->weights = w;
     image->nweights = n;

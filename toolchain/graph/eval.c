@@ -83,7 +83,8 @@ static void *buffer_for(const struct graph_value *v) {
 static npu_status run_node(const struct graph_node *n, struct live *live, struct arena *temp) {
     const void **in = ARENA_ARRAY(temp, const void *, (size_t)n->nin);
     for (int k = 0; k < n->nin; k++)
-        in[k] = live[n->inputs[k]->id].bytes;
+        in[k] =
+            n->inputs[k]->data ? graph_constant(n->inputs[k], temp) : live[n->inputs[k]->id].bytes;
     struct live *out = &live[n->outputs[0]->id];
     out->owned = buffer_for(n->outputs[0]);
     if (!out->owned)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "isa/numeric.h"
 #include "runtime/base/map.h"
 #include "toolchain/graph/shape.h"
 
@@ -93,6 +94,17 @@ struct graph_value *graph_add_const(struct graph *g, const char *name, enum isa_
     struct graph_value *v = graph_add_value(g, name, dtype, rank, dims);
     v->data = data;
     return v;
+}
+
+enum isa_dtype graph_data_dtype(const struct graph_value *v) {
+    return v->data_dtype == ISA_DTYPE_NONE ? v->dtype : v->data_dtype;
+}
+
+const void *graph_constant(const struct graph_value *v, struct arena *a) {
+    if (graph_data_dtype(v) == v->dtype) return v->data;
+    void *own = arena_alloc(a, (size_t)graph_value_bytes(v));
+    num_convert(v->dtype, own, v->data_dtype, v->data, (size_t)graph_value_elems(v));
+    return own;
 }
 
 void graph_rename_value(struct graph *g, struct graph_value *v, const char *name) {

@@ -17,6 +17,7 @@
 #include "runtime/base/status.h"
 
 #define GRAPH_MAX_RANK 8
+#define GRAPH_ALIGNED_BYTES 65536
 
 enum graph_trait { GRAPH_CHAIN = 1, GRAPH_VIEW = 2, GRAPH_COMM = 4 };
 
@@ -50,10 +51,13 @@ struct graph_value {
     enum isa_dtype dtype;
     int rank;                     // 0 for a scalar
     int64_t dims[GRAPH_MAX_RANK]; // outermost first, each >= 0 (0 only before folding)
-    const void *data;      // constant: row-major elements (i4/u4 packed), aligned for their type,
-                           // borrowed or in the arena; else NULL
-    const char *source;    // constant borrowed from a mapped file: its path; else NULL
-    int64_t source_offset; // and the offset in it, bytes
+    const void *data; // constant: row-major elements (i4/u4 packed), borrowed or in the arena; else
+                      // NULL. Aligned for their type, but for those borrowed from a file that take
+                      // more than GRAPH_ALIGNED_BYTES: read them by num_read_f32, memcpy
+    enum isa_dtype data_dtype; // of the elements at data where it is not dtype: each is rounded to
+                               // dtype when it is used (graph_constant); else ISA_DTYPE_NONE
+    const char *source;        // constant borrowed from a mapped file: its path; else NULL
+    int64_t source_offset;     // and the offset in it, bytes
     struct graph_node *producer; // NULL for inputs and constants
     bool is_input, is_output;
     bool has_order;            // storage order differs from row-major
@@ -124,6 +128,10 @@ struct graph_value *graph_add_value(struct graph *g, const char *name, enum isa_
                                     int rank, const int64_t *dims);
 struct graph_value *graph_add_const(struct graph *g, const char *name, enum isa_dtype dtype,
                                     int rank, const int64_t *dims, const void *data);
+// Type of the elements at a constant's data.
+enum isa_dtype graph_data_dtype(const struct graph_value *v);
+// A constant's elements in the value's own type: its data, or made from it in memory of the arena.
+const void *graph_constant(const struct graph_value *v, struct arena *a);
 void graph_add_input(struct graph *g, struct graph_value *v);
 void graph_add_output(struct graph *g, struct graph_value *v);
 // Gives the value exactly this name; another value that has it gets a suffix.

@@ -158,6 +158,20 @@ static npu_status put_constant(struct str *out, const struct graph_value *v, str
     return NULL;
 }
 
+// A constant in the value's own type.
+static npu_status put_rounded(struct str *out, const struct graph_value *v, struct sink *to) {
+    if (graph_data_dtype(v) == v->dtype) return put_constant(out, v, to);
+    struct graph_value own = *v;
+    void *data = base_alloc((size_t)graph_value_bytes(v));
+    if (!data) return npu_fail(NO_MEMORY, "constant '%s': out of memory printing it", v->name);
+    num_convert(v->dtype, data, v->data_dtype, v->data, (size_t)graph_value_elems(v));
+    own.data = data;
+    own.data_dtype = ISA_DTYPE_NONE;
+    npu_status st = put_constant(out, &own, to);
+    base_free(data);
+    return st;
+}
+
 // ---- nodes -----------------------------------------------------------------------------------
 
 static void put_chain(struct str *out, const struct graph_node *n) {
@@ -286,7 +300,8 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
     npu_status failed = NULL;
     for (int k = 0; k < g->nvalue && !failed; k++) {
         const struct graph_value *v = g->values[k];
-        if (v && v->data && (used[k] || v->is_output)) failed = put_constant(out, v, to);
+        if (!v || !v->data || (!used[k] && !v->is_output)) continue;
+        failed = put_rounded(out, v, to);
     }
     base_free(used);
     NPU_TRY(failed);

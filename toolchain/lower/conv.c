@@ -16,30 +16,36 @@
 
 #include <string.h>
 
+// [group][o tile][phase][kh][kw][c][o in tile]: two blocks per phase, full tiles and a narrower
+// last one. Merged phases stand side by side in the columns.
 static struct lower_view pack_weights(struct lower *L, const struct lower_conv *c, int64_t to) {
     struct lower_view v = conv_packed(c, to);
-    int64_t es = lower_dtype_bytes(c->data_dtype), tiles = lower_ceil(c->og, to),
-            columns = c->merge * to, bytes = c->group * tiles * c->k_total * columns * es;
-    uint8_t *out = arena_alloc(L->a, L->dry ? 1 : (size_t)bytes);
-    const uint8_t *in = c->data;
-    for (int64_t g = 0; g < c->group && !L->dry; g++)
-        for (int i = 0; i < c->nphase; i++) {
-            const struct conv_phase *ph = &c->phase[i];
-            if (ph->zero) continue;
-            int64_t k = ph->k_at, first = c->merge > 1 ? i * to : 0;
-            for (int64_t a = 0; a < ph->kh; a++)
-                for (int64_t b = 0; b < ph->kw; b++)
-                    for (int64_t ci = 0; ci < c->cg; ci++, k++)
-                        for (int64_t o = 0; o < c->og; o++) {
-                            int64_t from = g * c->ws[0] + o * c->ws[1] + ci * c->ws[2] +
-                                           (ph->i0 + a * ph->istep) * c->ws[3] +
-                                           (ph->j0 + b * ph->jstep) * c->ws[4];
-                            int64_t at = (g * tiles + o / to) * c->k_total * columns + k * columns +
-                                         first + o % to;
-                            memcpy(out + at * es, in + from * es, (size_t)es);
-                        }
+    int64_t tiles = lower_ceil(c->og, to), whole = c->og / to, columns = c->merge * to,
+            tile = c->k_total * columns;
+    struct tile_block *blocks = ARENA_ARRAY(L->a, struct tile_block, 2 * (size_t)c->nphase);
+    int n = 0;
+    for (int i = 0; i < c->nphase; i++) {
+        const struct conv_phase *ph = &c->phase[i];
+        for (int part = 0; part < 2 && !ph->zero; part++) {
+            int64_t many = part ? 1 : whole, wide = part ? c->og - whole * to : to;
+            if (!many || !wide) continue;
+            blocks[n++] = (struct tile_block){
+                .from = c->data,
+                .from_dtype = c->data_dtype,
+                .dtype = c->dtype,
+                .from_at = ph->i0 * c->ws[3] + ph->j0 * c->ws[4] + part * whole * to * c->ws[1],
+                .to_at = ph->k_at * columns + (c->merge > 1 ? i * to : 0) + part * whole * tile,
+                .rank = 6,
+                .size = {c->group, many, ph->kh, ph->kw, c->cg, wide},
+                .from_stride = {c->ws[0], to * c->ws[1], ph->istep * c->ws[3], ph->jstep * c->ws[4],
+                                c->ws[2], c->ws[1]},
+                .to_stride = {tiles * tile, tile, ph->kw * c->cg * columns, c->cg * columns,
+                              columns, 1},
+            };
         }
-    v.buf = tile_add_dram(L->p, c->data_name, TILE_WEIGHT, bytes, out, NULL);
+    }
+    v.buf = tile_add_weight(L->p, c->data_name,
+                            c->group * tiles * tile * lower_dtype_bytes(c->dtype), blocks, n);
     return v;
 }
 

@@ -32,7 +32,7 @@ struct lower_conv {
     struct lower_epilogue e;  // over (n, o, p, q)
     const void *data; // weight element of (group, o in group, c in group, i, j) at sum(index * ws)
     const char *data_name;
-    enum isa_dtype data_dtype;
+    enum isa_dtype data_dtype, dtype; // of those elements, and of the packed ones
     int64_t ws[5];
 };
 

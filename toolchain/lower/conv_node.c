@@ -27,7 +27,8 @@ static void shapes(const struct lower *L, const struct graph_node *n, struct low
     c->e = lower_epilogue_of(L, n);
     c->data = w->data;
     c->data_name = w->name;
-    c->data_dtype = w->dtype;
+    c->data_dtype = graph_data_dtype(w);
+    c->dtype = w->dtype;
 }
 
 static npu_status constant_weights(const struct graph_node *n) {
@@ -61,10 +62,9 @@ static bool as_matmul(const struct lower_conv *c, const struct conv_phase *ph,
     mm->m = c->w;
     mm->k = c->cg;
     mm->n = c->og;
-    mm->b = (struct lower_view){.buf = -1,
-                                .dtype = c->data_dtype,
-                                .stride = {0, 0, c->ws[2], c->ws[1]}};
+    mm->b = (struct lower_view){.buf = -1, .dtype = c->dtype, .stride = {0, 0, c->ws[2], c->ws[1]}};
     mm->data = c->data;
+    mm->data_dtype = c->data_dtype;
     mm->data_name = c->data_name;
     return true;
 }

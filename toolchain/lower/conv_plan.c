@@ -14,7 +14,7 @@
 #define CHUNKED 1.7
 
 struct lower_view conv_packed(const struct lower_conv *c, int64_t to) {
-    struct lower_view v = {.buf = -1, .dtype = c->data_dtype};
+    struct lower_view v = {.buf = -1, .dtype = c->dtype};
     int64_t tiles = lower_ceil(c->og, to);
     to *= c->merge;
     v.stride[0] = c->group > 1 ? tiles * c->k_total * to : 0;
@@ -146,7 +146,7 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
         struct isa_mm_shape shape = {.m = t->tu * t->tv,
                                      .n = c->merge * t->to,
                                      .dtype_a = (int)c->x.dtype,
-                                     .dtype_b = (int)c->data_dtype,
+                                     .dtype_b = (int)c->dtype,
                                      .k = t->chunked ? lower_min(t->ti, ph->kh) *
                                                            lower_min(t->tj, ph->kw) * t->tc
                                                      : ph->kh * ph->kw * c->cg,
@@ -285,7 +285,7 @@ static double ideal(const struct lower *L, const struct lower_conv *c) {
                                  .n = c->merge * c->og,
                                  .k = c->k_total,
                                  .dtype_a = (int)c->x.dtype,
-                                 .dtype_b = (int)c->data_dtype};
+                                 .dtype_b = (int)c->dtype};
     return (double)c->group * (double)isa_time_mm(L->hw, &shape).issue_cycles;
 }
 

@@ -33,9 +33,9 @@ struct lower {
     bool *placed;
     const struct graph_node *node;
     struct tile_kernel *kernel;
-    int slots;              // of a streamed buffer
-    bool dry;               // only the estimate counts: constants are not packed
-    int64_t resident_bytes; // of values in the scratchpad while the current node runs
+    int slots;               // of a streamed buffer
+    struct lower_memo *memo; // choices of tile sizes, of this and other lowerings
+    int64_t resident_bytes;  // of values in the scratchpad while the current node runs
 };
 
 // ---- block.c: instructions over blocks of any rank
@@ -92,6 +92,13 @@ void lower_map_reduce(struct lower *L, const struct lower_red *red, int rank, co
 // Notes the matrix product of the current kernel, for its report; of several products none is kept.
 void lower_product(struct lower *L, int64_t batch, int64_t m, int64_t n, int64_t k,
                    enum isa_dtype dtype);
+
+// ---- memo.c: choices by what they depend on
+struct lower_memo *lower_memo_new(struct arena *a); // everything in it lies in that arena
+// Room for the choice that belongs to a key (compared byte by byte: clear it, padding too, before
+// filling it); *known: it was made before. Otherwise it is zero, and the caller fills it.
+void *lower_memo_at(const struct lower *L, const void *key, size_t key_bytes, size_t choice_bytes,
+                    bool *known);
 
 // ---- text.c: a kernel as one line
 const char *lower_node_text(const struct lower *L, const struct graph_node *n, const char *op);

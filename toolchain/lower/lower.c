@@ -237,23 +237,25 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
 }
 
 static struct lower lowering(const struct graph *g, const struct hw *hw,
-                             const struct lower_options *opt, struct tile_program *out) {
+                             const struct lower_options *opt, struct tile_program *out,
+                             struct lower_memo *memo) {
     return (struct lower){.g = g,
                           .hw = hw,
                           .opt = *opt,
                           .p = out,
                           .a = out->arena,
+                          .memo = memo,
                           .slots = opt->level >= 2 && !opt->one_slot ? 2 : 1};
 }
 
 // Cycles of all kernels when values may take that part of the scratchpad; 0 when some kernel does
 // not fit then.
 static double try_resident(const struct graph *g, const struct hw *hw,
-                           const struct lower_options *opt, int percent, int64_t *peak) {
+                           const struct lower_options *opt, struct lower_memo *memo, int percent,
+                           int64_t *peak) {
     struct arena *scratch = arena_scratch(g->arena);
     struct tile_program *p = tile_program_new(scratch, hw);
-    struct lower L = lowering(g, hw, opt, p);
-    L.dry = true;
+    struct lower L = lowering(g, hw, opt, p, memo);
     npu_status st = lower_nodes(&L, percent, peak);
     double cycles = 0;
     for (int i = 0; i < p->nkernel && !st; i++)
@@ -265,13 +267,13 @@ static double try_resident(const struct graph *g, const struct hw *hw,
 
 // Values in the scratchpad save their transfers but leave less to tiles: the best of some shares.
 static int choose_resident(const struct graph *g, const struct hw *hw,
-                           const struct lower_options *opt) {
+                           const struct lower_options *opt, struct lower_memo *memo) {
     static const int shares[] = {50, 70, 25, 12, 0};
     int best = 0;
     double least = 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         int64_t peak = 0;
-        double cycles = try_resident(g, hw, opt, shares[i], &peak);
+        double cycles = try_resident(g, hw, opt, memo, shares[i], &peak);
         if (cycles > 0 && (least <= 0 || cycles < least)) {
             least = cycles;
             best = shares[i];
@@ -285,8 +287,9 @@ npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct 
                        struct tile_program *out) {
     NPU_TRY(check(g, hw));
     int percent = opt->resident_percent;
-    if (!percent) percent = opt->level >= 2 ? choose_resident(g, hw, opt) : 0;
-    struct lower L = lowering(g, hw, opt, out);
+    struct lower_memo *memo = lower_memo_new(out->arena);
+    if (!percent) percent = opt->level >= 2 ? choose_resident(g, hw, opt, memo) : 0;
+    struct lower L = lowering(g, hw, opt, out, memo);
     int64_t peak;
     return lower_nodes(&L, percent, &peak);
 }

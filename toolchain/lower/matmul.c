@@ -13,39 +13,37 @@
 
 #include <string.h>
 
-// [batch...][n tile][k][tn]
+// [batch...][n tile][k][tn]: the full tiles are one block, a narrower last one another.
 static struct lower_view pack_weights(struct lower *L, const struct lower_mm *mm, int64_t tn) {
-    int64_t es = lower_dtype_bytes(mm->b.dtype), tiles = lower_ceil(mm->n, tn),
-            block = tiles * mm->k * tn, batches = 1;
-    int nb = mm->nbatch;
+    int64_t tiles = lower_ceil(mm->n, tn), whole = mm->n / tn, batches = 1;
+    int nb = mm->nbatch, n = 0;
     struct lower_view v = mm_packed(mm, tn);
     v.offset = 0;
-    for (int d = 0; d < nb; d++)
-        if (mm->b.stride[d]) batches *= mm->batch[d];
-    const uint8_t *from = mm->data;
-    int64_t ks = mm->b.stride[nb], ns = mm->b.stride[nb + 1];
-    if (tiles == 1 && tn == mm->n && ks == tn && (ns == 1 || tn == 1) && batches == 1) {
-        v.buf = tile_add_dram(L->p, mm->data_name, TILE_WEIGHT, block * es, from, NULL);
-        return v;
-    }
-    uint8_t *to = arena_alloc(L->a, L->dry ? 1 : (size_t)(batches * block * es));
-    int64_t at[LOWER_DIMS] = {0}, dims[LOWER_DIMS], one[LOWER_DIMS];
+    struct tile_block all = {.from = mm->data,
+                             .from_dtype = mm->data_dtype,
+                             .dtype = mm->b.dtype,
+                             .rank = nb + 3},
+                      blocks[2];
     for (int d = 0; d < nb; d++) {
-        dims[d] = mm->b.stride[d] ? mm->batch[d] : 1;
-        one[d] = 1;
+        all.size[d] = mm->b.stride[d] ? mm->batch[d] : 1;
+        all.from_stride[d] = mm->b.stride[d];
+        all.to_stride[d] = v.stride[d];
+        batches *= all.size[d];
     }
-    do {
-        int64_t src = 0, dst = 0;
-        for (int d = 0; d < nb; d++) {
-            src += at[d] * mm->b.stride[d];
-            dst += at[d] * v.stride[d];
-        }
-        for (int64_t k = 0; k < mm->k && !L->dry; k++)
-            for (int64_t n = 0; n < mm->n; n++)
-                memcpy(to + (dst + n / tn * mm->k * tn + k * tn + n % tn) * es,
-                       from + (src + k * ks + n * ns) * es, (size_t)es);
-    } while (lower_next(nb, dims, one, at));
-    v.buf = tile_add_dram(L->p, mm->data_name, TILE_WEIGHT, batches * block * es, to, NULL);
+    int64_t from[3] = {tn * mm->b.stride[nb + 1], mm->b.stride[nb], mm->b.stride[nb + 1]},
+            to[3] = {mm->k * tn, tn, 1};
+    memcpy(all.from_stride + nb, from, sizeof from);
+    memcpy(all.to_stride + nb, to, sizeof to);
+    for (int part = 0; part < 2; part++) {
+        int64_t size[3] = {part ? 1 : whole, mm->k, part ? mm->n - whole * tn : tn};
+        if (!size[0] || !size[2]) continue;
+        memcpy(all.size + nb, size, sizeof size);
+        all.from_at = part * whole * from[0];
+        all.to_at = part * whole * to[0];
+        blocks[n++] = all;
+    }
+    int64_t bytes = batches * tiles * mm->k * tn * lower_dtype_bytes(mm->b.dtype);
+    v.buf = tile_add_weight(L->p, mm->data_name, bytes, blocks, n);
     return v;
 }
 
@@ -232,6 +230,7 @@ npu_status lower_matmul(struct lower *L, const struct graph_node *n) {
     mm.b = lower_broadcast(L, b, nb + 2, bsize);
     if (b->data) { // packed from the model's row-major elements, whatever order its own buffer has
         mm.data = b->data;
+        mm.data_dtype = graph_data_dtype(b);
         mm.data_name = b->name;
         int64_t step = 1;
         for (int d = b->rank - 1; d >= 0; d--) {

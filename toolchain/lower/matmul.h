@@ -7,12 +7,13 @@
 
 // out[b..., m, n] = chain(sum over k of a[b..., m, k] * b[b..., k, n]). Views have one stride per
 // batch dimension, then the two named. A constant B is given by its elements (data, strides in
-// elements over b..., k, n) and is packed into blocks.
+// elements over b..., k, n; of data_dtype, rounded to b's type) and is packed into blocks.
 struct lower_mm {
     int nbatch;
     int64_t batch[LOWER_DIMS], m, n, k;
     struct lower_view a, b, out; // b.buf < 0: constant
     const void *data;
+    enum isa_dtype data_dtype;
     const char *data_name;
     struct lower_epilogue e; // views over (b..., m, n)
 };

@@ -207,13 +207,57 @@ static void search(const struct lower *L, const struct lower_mm *mm, struct mm_t
         }
 }
 
+// Everything that prices depend on: sizes, types, how operands lie, what is free.
+struct key {
+    int kind, slots, nbatch;
+    bool constant;
+    int64_t spm[2], batch[LOWER_DIMS], m, n, k;
+    struct {
+        bool there, chip;
+        enum isa_dtype dtype;
+        int64_t stride[LOWER_DIMS];
+    } view[5];
+    struct isa_chain chain;
+};
+
+static void key_of(const struct lower *L, const struct lower_mm *mm, struct key *key) {
+    const struct lower_view *views[] = {&mm->a, &mm->b, &mm->out, &mm->e.in[1], &mm->e.in[2]};
+    memset(key, 0, sizeof *key);
+    key->kind = ISA_OP_MM;
+    key->slots = L->slots;
+    key->nbatch = mm->nbatch;
+    key->constant = mm->data != NULL;
+    key->spm[0] = lower_spm(L, false);
+    key->spm[1] = lower_spm(L, true);
+    memcpy(key->batch, mm->batch, (size_t)mm->nbatch * sizeof *mm->batch);
+    key->m = mm->m;
+    key->n = mm->n;
+    key->k = mm->k;
+    for (int i = 0; i < 5; i++) {
+        if (i >= 3 && !mm->e.has[i - 2]) continue;
+        key->view[i].there = true;
+        key->view[i].chip = views[i]->chip;
+        key->view[i].dtype = views[i]->dtype;
+        memcpy(key->view[i].stride, views[i]->stride, (size_t)(mm->nbatch + 2) * sizeof(int64_t));
+    }
+    key->chain = mm->e.chain;
+}
+
 npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out) {
     struct mm_tile best = {0}, least = {0};
-    search(L, mm, &best, &least);
-    if (best.tm) {
-        *out = best;
+    struct key key;
+    bool known;
+    key_of(L, mm, &key);
+    struct mm_tile *memo = lower_memo_at(L, &key, sizeof key, sizeof *memo, &known);
+    if (!known) {
+        search(L, mm, &best, &least);
+        *memo = best;
+    }
+    if (memo->tm) {
+        *out = *memo;
         return NULL;
     }
+    if (known) search(L, mm, &best, &least);
     NPU_ASSERT(least.tm);
     struct mm_streams s;
     mm_streams_init(L, mm, &least, &s);

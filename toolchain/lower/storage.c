@@ -39,31 +39,32 @@ static void own(struct lower *L, const struct graph_value *v, enum tile_kind kin
 }
 
 // Constants are row-major in the model; one whose storage order differs is stored in that order, so
-// that kernels load runs.
+// that kernels load runs. Types of less than a byte are lent as they are.
 static void own_constant(struct lower *L, const struct graph_value *v) {
-    if (!v->has_order || L->dry || v->rank < 2 || isa_dtype_bits((int)v->dtype) < 8) {
-        struct graph_value plain = *v;
-        plain.has_order = false;
+    bool bytes = isa_dtype_bits((int)v->dtype) >= 8;
+    struct graph_value as = *v;
+    bool ordered = v->has_order && v->rank > 1 && bytes;
+    as.has_order = ordered;
+    int64_t size = lower_max(graph_value_bytes(v), 1);
+    if (!ordered && graph_data_dtype(v) == v->dtype) {
         struct lower_view p =
-            strided(&plain, tile_add_dram(L->p, v->name, TILE_WEIGHT,
-                                          lower_max(graph_value_bytes(v), 1), v->data, v));
+            strided(&as, tile_add_dram(L->p, v->name, TILE_WEIGHT, size, v->data, v));
         put(L, v, &p);
         return;
     }
-    size_t es = (size_t)lower_dtype_bytes(v->dtype);
-    uint8_t *to = arena_alloc(L->a, (size_t)graph_value_bytes(v));
-    const uint8_t *from = v->data;
-    struct lower_view p = strided(v, -1);
-    int64_t at[LOWER_DIMS] = {0}, one[LOWER_DIMS], k = 0;
-    for (int d = 0; d < v->rank; d++)
-        one[d] = 1;
-    do {
-        int64_t i = 0;
-        for (int d = 0; d < v->rank; d++)
-            i += at[d] * p.stride[d];
-        memcpy(to + (size_t)i * es, from + (size_t)k++ * es, es);
-    } while (lower_next(v->rank, v->dims, one, at));
-    own(L, v, TILE_WEIGHT, to);
+    struct tile_block whole = {.from = v->data,
+                               .from_dtype = graph_data_dtype(v),
+                               .dtype = v->dtype,
+                               .rank = v->rank};
+    memcpy(whole.size, v->dims, sizeof v->dims);
+    graph_value_strides(&as, whole.to_stride);
+    as.has_order = false;
+    graph_value_strides(&as, whole.from_stride);
+    int buf = tile_add_weight(L->p, v->name, size, &whole, 1);
+    L->p->bufs[buf]->value = v;
+    as.has_order = ordered;
+    struct lower_view p = strided(&as, buf);
+    put(L, v, &p);
 }
 
 // Strides of `to` (row-major order of the same elements) over the memory of `from`; false when

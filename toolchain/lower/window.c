@@ -247,16 +247,20 @@ npu_status lower_depthwise(struct lower *L, const struct graph_node *n) {
     struct window m = {.kh = w->dims[2], .kw = w->dims[3]};
     NPU_TRY(shapes(L, n, &m));
     lower_kernel(L, n, "dw_nhwc");
-    int64_t taps = m.kh * m.kw, channels = m.c * m.mult, es = lower_dtype_bytes(w->dtype);
-    uint8_t *packed = arena_alloc(L->a, L->dry ? 1 : (size_t)(taps * channels * es));
-    for (int64_t o = 0; o < channels && !L->dry; o++)
-        for (int64_t t = 0; t < taps; t++)
-            memcpy(packed + (t * channels + o) * es, (const uint8_t *)w->data + (o * taps + t) * es,
-                   (size_t)es);
-    m.weights = (struct lower_view){.buf = tile_add_dram(L->p, w->name, TILE_WEIGHT,
-                                                         taps * channels * es, packed, NULL),
-                                    .dtype = w->dtype,
-                                    .stride = {channels, channels > 1 ? 1 : 0}};
+    int64_t taps = m.kh * m.kw, channels = m.c * m.mult;
+    struct tile_block packed = {.from = w->data,
+                                .from_dtype = graph_data_dtype(w),
+                                .dtype = w->dtype,
+                                .rank = 2,
+                                .size = {taps, channels},
+                                .from_stride = {1, taps},
+                                .to_stride = {channels, 1}};
+    m.weights =
+        (struct lower_view){.buf = tile_add_weight(L->p, w->name,
+                                                   taps * channels * lower_dtype_bytes(w->dtype),
+                                                   &packed, 1),
+                            .dtype = w->dtype,
+                            .stride = {channels, channels > 1 ? 1 : 0}};
     return run(L, &m);
 }
 

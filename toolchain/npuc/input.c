@@ -89,7 +89,7 @@ static npu_status import_onnx(const struct npuc_options *o, struct arena *a, str
                                      .ndim = o->dim.n,
                                      .consts = consts,
                                      .nconst = o->constant.n};
-    if (is_file(o->input)) return onnx_import(o->input, &options, a, &r->graph);
+    if (is_file(o->input)) return onnx_import_mapped(o->input, bytes, &options, a, &r->graph);
     return npu_note(onnx_import_bytes(bytes, &options, a, &r->graph), "model '%s'", o->input);
 }
 

@@ -50,7 +50,12 @@ static void mix_value(uint64_t *h, const struct graph_value *v) {
         mix_int(h, v->has_order ? v->order[d] : d);
     }
     if (!v->data) return;
-    const size_t bytes = (size_t)graph_value_bytes(v), part = bytes < PART ? bytes : PART;
+    mix_int(h, (int64_t)graph_data_dtype(v));
+    const size_t bytes = ((size_t)graph_value_elems(v) *
+                              (size_t)isa_dtype_bits((int)graph_data_dtype(v)) +
+                          7) /
+                         8,
+                 part = bytes < PART ? bytes : PART;
     mix(h, v->data, part);
     mix(h, (const uint8_t *)v->data + (bytes - part), part);
 }

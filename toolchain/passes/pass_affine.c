@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "isa/numeric.h"
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
@@ -47,7 +48,7 @@ static int64_t channels_of(const struct graph_node *n, int *dim) {
 static bool per_channel(const struct fold *f, const struct graph_value *y, const struct chain *ch,
                         int64_t src, double *out) {
     float imm;
-    const float *data = &imm;
+    const void *data = &imm;
     int64_t n = 1;
     if (src >= ISA_SRC_IMM0 && src <= ISA_SRC_IMM3) {
         uint32_t bits = (uint32_t)ch->c.imm[src - ISA_SRC_IMM0];
@@ -62,7 +63,7 @@ static bool per_channel(const struct fold *f, const struct graph_value *y, const
         data = v->data;
     }
     for (int64_t i = 0; i < f->channels; i++)
-        out[i] = (double)data[n == 1 ? 0 : i];
+        out[i] = (double)num_load_f32(ISA_F32, data, n == 1 ? 0 : i);
     return true;
 }
 
@@ -139,7 +140,8 @@ static npu_status rewrite(struct pass_context *c, const struct fold *f) {
     float *data = ARENA_ARRAY(g->arena, float, (size_t)n);
     float *shift = ARENA_ARRAY(g->arena, float, (size_t)f->channels);
     for (int64_t i = 0; i < n; i++)
-        data[i] = (float)((double)((const float *)w->data)[i] * f->scale[channel_at(f->op, i)]);
+        data[i] =
+            (float)((double)num_load_f32(ISA_F32, w->data, i) * f->scale[channel_at(f->op, i)]);
     for (int64_t i = 0; i < f->channels; i++)
         shift[i] = (float)f->shift[i];
     f->op->inputs[1] = graph_add_const(g, arena_printf(g->arena, "%s.scaled", w->name), ISA_F32,

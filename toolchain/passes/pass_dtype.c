@@ -28,32 +28,71 @@ static double largest(enum isa_dtype t) {
 // How a constant meets the type's range.
 enum range { RANGE_FITS, RANGE_MASK, RANGE_OVERFLOW };
 
-// All three are decided on the rounded value, so that 65519.9 fits f16.
+// Elements looked at at a time.
+#define CHUNK 4096
+
+// Largest magnitude of elements that are no NaN, by their bits.
+static float largest_of(const float *x, size_t n) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u = num_bits(x[i]) & 0x7fffffffu;
+        u = u > NUM_INF_F32 ? 0 : u;
+        most = u > most ? u : most;
+    }
+    return num_float(most);
+}
+
+// All three are decided on the rounded value, so that 65519.9 fits f16. Rounding keeps the order,
+// so that a chunk fits when its largest magnitude does.
 static enum range range_of(const struct graph_value *v, enum isa_dtype t, bool addend) {
+    float x[CHUNK];
     bool low = false;
     int64_t n = graph_value_elems(v);
-    for (int64_t i = 0; i < n; i++) {
-        float f = num_load_f32((int)v->dtype, v->data, i);
-        if (isnan((double)f) || !isinf((double)num_round_to((int)t, f))) continue;
-        if (addend && f < 0)
-            low = true;
-        else if (!isinf((double)f))
-            return RANGE_OVERFLOW;
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        size_t part = n - at < CHUNK ? (size_t)(n - at) : CHUNK;
+        num_read_f32((int)graph_data_dtype(v), v->data, at, 1, x, part);
+        if (!isinf((double)num_round_to((int)t, largest_of(x, part)))) continue;
+        for (size_t i = 0; i < part; i++) {
+            if (isnan((double)x[i]) || !isinf((double)num_round_to((int)t, x[i]))) continue;
+            if (addend && x[i] < 0)
+                low = true;
+            else if (!isinf((double)x[i]))
+                return RANGE_OVERFLOW;
+        }
     }
     return low ? RANGE_MASK : RANGE_FITS;
 }
 
-static struct graph_value *rounded(struct pass_context *c, const struct graph_value *v,
-                                   enum isa_dtype t, bool mask) {
+// Elements of an additive mask, those below the lowest value raised to it.
+static void *raised(struct pass_context *c, const struct graph_value *v, enum isa_dtype t) {
     int64_t n = graph_value_elems(v);
     void *data = arena_alloc(c->g->arena, (size_t)(n * isa_dtype_bits((int)t) / 8 + 1));
     for (int64_t i = 0; i < n; i++) {
-        float f = num_load_f32((int)v->dtype, v->data, i);
-        num_store_f32((int)t, data, i, mask && (double)f < -largest(t) ? (float)-largest(t) : f);
+        float f = num_load_f32((int)graph_data_dtype(v), v->data, i);
+        num_store_f32((int)t, data, i, (double)f < -largest(t) ? (float)-largest(t) : f);
     }
-    return graph_add_const(c->g,
-                           arena_printf(c->g->arena, "%s.%s", v->name, isa_dtype_name((int)t)), t,
-                           v->rank, v->dims, data);
+    return data;
+}
+
+// Weights of a kernel, which nobody looks into before they are written into the program: their
+// elements stay as they are until then.
+static bool is_weight(const struct graph_node *n, int input, const struct graph_value *v) {
+    bool op = n->op == GRAPH_MATMUL || n->op == GRAPH_CONV || n->op == GRAPH_CONVT ||
+              n->op == GRAPH_GATHER;
+    return op && input < n->nown && graph_value_bytes(v) > GRAPH_ALIGNED_BYTES;
+}
+
+static struct graph_value *rounded(struct pass_context *c, const struct graph_value *v,
+                                   enum isa_dtype t, bool mask, bool weight) {
+    struct graph *g = c->g;
+    const char *name = arena_printf(g->arena, "%s.%s", v->name, isa_dtype_name((int)t));
+    struct graph_value made = *v;
+    made.dtype = t;
+    made.data_dtype = graph_data_dtype(v);
+    const void *data = mask ? raised(c, v, t) : weight ? v->data : graph_constant(&made, g->arena);
+    struct graph_value *out = graph_add_const(g, name, t, v->rank, v->dims, data);
+    if (!mask && weight) out->data_dtype = made.data_dtype;
+    return out;
 }
 
 // The chain only adds this input.
@@ -86,23 +125,44 @@ static bool is_parameter(const struct graph_node *n, int input) {
            16 * graph_value_elems(n->inputs[input]) <= graph_value_elems(n->outputs[0]);
 }
 
+// What is known about a constant: its rounded form, one as weights and one for everything else, and
+// whether it overflows; each is found out once however many nodes read it.
+struct known {
+    struct graph_value *rounded[2];
+    enum range range[2]; // as an addend or not
+    bool ranged[2];
+};
+
+struct narrowing {
+    struct pass_context *c;
+    enum isa_dtype to;
+    struct known *known; // by value id
+};
+
+static struct graph_value *shared(const struct narrowing *r, struct graph_value *v, bool mask,
+                                  bool weight) {
+    if (mask) return rounded(r->c, v, r->to, true, false);
+    struct graph_value **made = &r->known[v->id].rounded[weight];
+    if (!*made) *made = rounded(r->c, v, r->to, false, weight);
+    return *made;
+}
+
+static enum range known_range(const struct narrowing *r, const struct graph_value *v, bool addend) {
+    struct known *k = &r->known[v->id];
+    if (!k->ranged[addend]) k->range[addend] = range_of(v, r->to, addend);
+    k->ranged[addend] = true;
+    return k->range[addend];
+}
+
 // True when some constant of the kernel itself does not fit the type.
-static bool keeps_f32(const struct graph_node *n, enum isa_dtype t) {
+static bool keeps_f32(const struct narrowing *r, const struct graph_node *n) {
     for (int i = 0; i < n->nin; i++) {
         const struct graph_value *v = n->inputs[i];
-        if (v->data && replaced(v->dtype, t) && !of_chain(n, i) &&
-            range_of(v, t, false) == RANGE_OVERFLOW)
+        if (v->data && replaced(v->dtype, r->to) && !of_chain(n, i) &&
+            known_range(r, v, false) == RANGE_OVERFLOW)
             return true;
     }
     return false;
-}
-
-// A constant is rounded once however many nodes read it.
-static struct graph_value *shared(struct pass_context *c, struct graph_value **memo,
-                                  struct graph_value *v, enum isa_dtype t, bool mask) {
-    if (mask) return rounded(c, v, t, true);
-    if (!memo[v->id]) memo[v->id] = rounded(c, v, t, false);
-    return memo[v->id];
 }
 
 static npu_status convert(struct pass_context *c, struct graph_value *from, enum isa_dtype t,
@@ -112,18 +172,19 @@ static npu_status convert(struct pass_context *c, struct graph_value *from, enum
     return graph_add_map(c->g, from->name, 1, in, &none, t, before, out);
 }
 
-static npu_status narrow_node(struct pass_context *c, struct graph_node *n,
-                              struct graph_value **memo, enum isa_dtype t) {
-    bool keep = keeps_f32(n, t);
+static npu_status narrow_node(const struct narrowing *r, struct graph_node *n) {
+    struct pass_context *c = r->c;
+    enum isa_dtype t = r->to;
+    bool keep = keeps_f32(r, n);
     if (keep) c->log->kept_names[c->log->kept_f32++] = n->name;
     for (int i = 0; i < n->nin; i++) {
         struct graph_value *v = n->inputs[i];
         if (!v->data && keep && v->dtype == t) {
             NPU_TRY(convert(c, v, ISA_F32, n, &n->inputs[i]));
         } else if (v->data && replaced(v->dtype, t) && !keep) {
-            enum range r = range_of(v, t, is_addend(n, i));
-            if (r == RANGE_MASK || (r == RANGE_FITS && !is_parameter(n, i)))
-                n->inputs[i] = shared(c, memo, v, t, r == RANGE_MASK);
+            enum range range = known_range(r, v, is_addend(n, i));
+            if (range == RANGE_MASK || (range == RANGE_FITS && !is_parameter(n, i)))
+                n->inputs[i] = shared(r, v, range == RANGE_MASK, is_weight(n, i, v));
         }
     }
     for (int i = 0; i < n->nout; i++) {
@@ -153,12 +214,12 @@ npu_status pass_dtype(struct pass_context *c) {
     for (struct graph_node *n = g->first; n; n = n->next)
         nodes++;
     c->log->kept_names = ARENA_ARRAY(g->arena, const char *, (size_t)nodes + 1);
-    struct graph_value **memo = ARENA_ARRAY(c->scratch, struct graph_value *, (size_t)values + 1);
+    struct narrowing r = {c, t, ARENA_ARRAY(c->scratch, struct known, (size_t)values + 1)};
     for (int i = 0; i < g->ninput; i++)
         if (replaced(g->inputs[i]->dtype, t)) g->inputs[i]->dtype = t;
     for (struct graph_node *n = g->first, *next; n; n = next) {
         next = n->next;
-        NPU_TRY(narrow_node(c, n, memo, t));
+        NPU_TRY(narrow_node(&r, n));
     }
     return NULL;
 }

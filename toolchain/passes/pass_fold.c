@@ -19,7 +19,7 @@ static npu_status fold(struct pass_context *c, struct graph_node *n) {
     const void **in = ARENA_ARRAY(c->scratch, const void *, (size_t)n->nin);
     void **out = ARENA_ARRAY(c->scratch, void *, (size_t)n->nout);
     for (int i = 0; i < n->nin; i++)
-        in[i] = n->inputs[i]->data;
+        in[i] = graph_constant(n->inputs[i], c->scratch);
     for (int i = 0; i < n->nout; i++)
         out[i] = arena_alloc(c->g->arena, (size_t)graph_value_bytes(n->outputs[i]));
     NPU_TRY_NOTE(graph_eval_node(n, in, out, c->scratch), "node '%s'", n->name);

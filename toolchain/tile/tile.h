@@ -30,6 +30,20 @@
 enum tile_phase { TILE_LOAD, TILE_COMPUTE, TILE_STORE };
 enum tile_kind { TILE_ONCHIP, TILE_INPUT, TILE_OUTPUT, TILE_WEIGHT, TILE_SCRATCH };
 
+#define TILE_BLOCK_DIMS 12
+
+// A part of a constant as the program stores it: element (i0, i1, ...), outermost dimension first,
+// is element from_at + sum(i * from_stride) of `from` and goes to element to_at + sum(i *
+// to_stride) of the buffer, rounded to dtype. Both types have whole bytes; `from` needs no
+// alignment and is lent.
+struct tile_block {
+    const void *from;
+    enum isa_dtype from_dtype, dtype;
+    int64_t from_at, to_at;
+    int rank;
+    int64_t size[TILE_BLOCK_DIMS], from_stride[TILE_BLOCK_DIMS], to_stride[TILE_BLOCK_DIMS];
+};
+
 struct tile_buf {
     int id;
     const char *name;
@@ -38,7 +52,9 @@ struct tile_buf {
     int64_t bytes;       // of one slot
     int slots;
     int kernel;                      // owner; -1 for DRAM buffers
-    const void *data;                // WEIGHT: packed bytes (arena or mapped model)
+    const void *data;                // WEIGHT without blocks: its bytes, lent
+    const struct tile_block *blocks; // WEIGHT: what it is made of, disjoint; the rest is zero
+    int nblock;
     const struct graph_value *value; // DRAM: the value it holds, or NULL
     int64_t addr[8];                 // per slot, bytes; filled by plan (DRAM: addr[0])
     int first_op, last_op; // positions of the first and last operation that touch it, filled by
@@ -120,6 +136,14 @@ int tile_add_resident(struct tile_program *p, const char *name, int64_t bytes,
 int tile_add_psum(struct tile_program *p, const char *name, int64_t bytes, int slots);
 int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind, int64_t bytes,
                   const void *data, const struct graph_value *value);
+
+// A constant that is made of blocks when the program is written; they are copied.
+int tile_add_weight(struct tile_program *p, const char *name, int64_t bytes,
+                    const struct tile_block *blocks, int n);
+// A constant's bytes where they lie somewhere as they are; else NULL.
+const void *tile_lent(const struct tile_buf *b);
+// Makes a constant's bytes.
+void tile_fill(const struct tile_buf *b, uint8_t *to);
 
 // Notes a result of kernels that were begun; copied.
 void tile_add_result(struct tile_program *p, const struct tile_result *r);

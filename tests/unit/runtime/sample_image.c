@@ -112,9 +112,9 @@ struct sample *sample_new(struct arena *a) {
                                              .ntensors = 2,
                                              .launches = s->launches,
                                              .nlaunches = 2};
-    s->weights[0] = (struct npu_image_weights){0, {s->constants, 64}};
-    s->weights[1] = (struct npu_image_weights){64, {s->constants + 64, 36}};
-    s->weights[2] = (struct npu_image_weights){150, {s->constants + 150, 50}};
+    s->weights[0] = (struct npu_image_weights){.offset = 0, .bytes = {s->constants, 64}};
+    s->weights[1] = (struct npu_image_weights){.offset = 64, .bytes = {s->constants + 64, 36}};
+    s->weights[2] = (struct npu_image_weights){.offset = 150, .bytes = {s->constants + 150, 50}};
     s->image = (struct npu_program_image){.name = "sample",
                                           .producer = "test 1",
                                           .target = "server",

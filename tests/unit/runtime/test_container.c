@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/alloc.h"
@@ -127,6 +128,47 @@ Test(container, round_trip_of_code_and_constants) {
     cr_expect_eq(memcmp(bytes.data, s->constants + 64, bytes.size), 0);
     cr_expect_eq(container_segment_bytes(b, &b->segments[0]).size, SAMPLE_CODE_BYTES);
     cr_expect_eq(container_segment_bytes(b, &b->segments[2]).size, 0);
+    arena_free(a);
+}
+
+static void make_twos(const void *of, uint8_t *to) {
+    memset(to, *(const uint8_t *)of, 64);
+}
+
+static void same_file(const char *path, struct span want) {
+    struct span file;
+    cr_assert_null(file_map(path, &file));
+    cr_assert_eq(file.size, want.size);
+    cr_expect_eq(memcmp(file.data, want.data, want.size), 0);
+    file_unmap(file);
+}
+
+// Chunks that are made while they are written give the bytes of chunks that are there, also where
+// the head cannot be written again.
+Test(container, constants_that_are_made) {
+    struct arena *a = arena_new();
+    struct sample *s = sample_new(a);
+    struct span lent, made;
+    const uint8_t two = 2;
+    memset(s->constants, two, 64);
+    cr_assert_null(container_write_memory(&s->image, a, &lent));
+    s->weights[0] = (struct npu_image_weights){.bytes = {NULL, 64}, .make = make_twos, .of = &two};
+    cr_assert_null(container_write_memory(&s->image, a, &made));
+    cr_assert_eq(lent.size, made.size);
+    cr_expect_eq(memcmp(lent.data, made.data, made.size), 0);
+    cr_expect_eq(memcmp(container_chunk(&s->weights[0], a).data, s->constants, 64), 0);
+    cr_expect_eq(container_chunk(&s->weights[1], a).data, s->constants + 64);
+    cr_assert_null(container_write(&s->image, "made.npu"));
+    same_file("made.npu", lent);
+    remove("made.npu");
+    cr_assert_eq(mkfifo("made.fifo", 0600), 0);
+    FILE *copy = popen("cat made.fifo > made.npu", "w");
+    cr_assert(copy != NULL);
+    cr_assert_null(container_write(&s->image, "made.fifo"));
+    cr_assert_eq(pclose(copy), 0);
+    same_file("made.npu", lent);
+    remove("made.npu");
+    remove("made.fifo");
     arena_free(a);
 }
 

@@ -321,8 +321,16 @@ static npu_status import_from(struct reader *r, const struct import_options *opt
 
 npu_status onnx_import(const char *path, const struct import_options *options, struct arena *arena,
                        struct graph **out) {
+    struct span bytes;
+    NPU_TRY(file_map_in(arena, path, &bytes));
+    return onnx_import_mapped(path, bytes, options, arena, out);
+}
+
+npu_status onnx_import_mapped(const char *path, struct span bytes,
+                              const struct import_options *options, struct arena *arena,
+                              struct graph **out) {
     struct reader *r = ARENA_NEW(arena, struct reader);
-    NPU_TRY(reader_open(r, path, arena));
+    NPU_TRY(reader_open(r, path, bytes, arena));
     return npu_note(import_from(r, options, arena, out), "model '%s'", path);
 }
 

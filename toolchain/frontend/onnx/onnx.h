@@ -22,6 +22,11 @@
 NPU_MUST_USE npu_status onnx_import(const char *path, const struct import_options *options,
                                     struct arena *arena, struct graph **out);
 
+// The same of a file whose bytes were mapped already.
+NPU_MUST_USE npu_status onnx_import_mapped(const char *path, struct span bytes,
+                                           const struct import_options *options,
+                                           struct arena *arena, struct graph **out);
+
 // The same from bytes in memory, which must live as long as the graph; there is no folder for
 // external data then.
 NPU_MUST_USE npu_status onnx_import_bytes(struct span bytes, const struct import_options *options,

@@ -44,10 +44,9 @@ npu_status reader_bytes(struct reader *r, struct span bytes, struct arena *arena
     return unpack(r);
 }
 
-npu_status reader_open(struct reader *r, const char *path, struct arena *arena) {
-    *r = (struct reader){.arena = arena, .path = arena_strdup(arena, path)};
+npu_status reader_open(struct reader *r, const char *path, struct span bytes, struct arena *arena) {
+    *r = (struct reader){.arena = arena, .path = arena_strdup(arena, path), .bytes = bytes};
     map_init(&r->externals, arena);
-    NPU_TRY(file_map_in(arena, path, &r->bytes));
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? arena_strndup(arena, path, (size_t)(slash - path) + 1) : ".";
     errno = 0;

@@ -23,8 +23,9 @@ struct reader {
     struct map externals; // real path -> struct span *
 };
 
-// Maps and unpacks a model; everything lives in the arena.
-NPU_MUST_USE npu_status reader_open(struct reader *r, const char *path, struct arena *arena);
+// Unpacks a model, of a file that is mapped or of bytes in memory; everything lives in the arena.
+NPU_MUST_USE npu_status reader_open(struct reader *r, const char *path, struct span bytes,
+                                    struct arena *arena);
 NPU_MUST_USE npu_status reader_bytes(struct reader *r, struct span bytes, struct arena *arena);
 
 // Unpacks an attribute that the schema of the package does not know as one

@@ -264,7 +264,7 @@ static npu_status from_typed(struct reader *r, const Onnx__TensorProto *p, int f
     return typed_items(p, field, places, nplaces, &stored);
 }
 
-// Raw little-endian data: borrowed when nothing has to change.
+// Raw little-endian data: borrowed when nothing has to change. Small data is aligned for its type.
 static npu_status from_raw(struct reader *r, const struct place *place, size_t bytes,
                            struct onnx_tensor *out) {
     if (place->bytes.size != bytes)
@@ -275,7 +275,7 @@ static npu_status from_raw(struct reader *r, const struct place *place, size_t b
     if (out->file_dtype == ISA_BOOL)
         for (size_t k = 0; k < bytes; k++)
             clean &= place->bytes.data[k] <= 1;
-    if (clean && (uintptr_t)place->bytes.data % align == 0) {
+    if (clean && (bytes > GRAPH_ALIGNED_BYTES || (uintptr_t)place->bytes.data % align == 0)) {
         out->data = place->bytes.data;
         out->source = place->source;
         out->source_offset = place->offset;

@@ -140,7 +140,7 @@ Test(asm, constants_are_referenced) {
     uint8_t *big = arena_alloc(a, 10000);
     for (int i = 0; i < 10000; i++)
         big[i] = (uint8_t)(i * 7 >> 3);
-    s->image.weights = &(struct npu_image_weights){0, {big, 10000}};
+    s->image.weights = &(struct npu_image_weights){.bytes = {big, 10000}};
     s->image.nweights = 1;
     expect_ok(container_write(&s->image, "asm_test.npu"));
     struct npu_program_image *m;

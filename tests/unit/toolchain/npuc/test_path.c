@@ -187,6 +187,7 @@ static struct graph *detector(struct arena *a) {
 // Runs the image on the functional machine: inputs and outputs in graph order, in the program's
 // types.
 static void execute(const struct npuc_result *r, const void *const *in, void *const *out) {
+    struct arena *a = arena_new();
     struct exec *x;
     struct exec_dram dram;
     exec_dram_init(&dram);
@@ -196,7 +197,7 @@ static void execute(const struct npuc_result *r, const void *const *in, void *co
         cr_assert_null(exec_dram_write(&dram,
                                        (int64_t)r->image->weights[i].offset +
                                            (int64_t)r->image->segments[0].dram_offset,
-                                       r->image->weights[i].bytes));
+                                       container_chunk(&r->image->weights[i], a)));
     int ni = 0, no = 0;
     for (size_t i = 0; i < r->image->ntensors; i++) {
         const struct npu_image_tensor *t = &r->image->tensors[i];
@@ -218,6 +219,7 @@ static void execute(const struct npuc_result *r, const void *const *in, void *co
     }
     exec_free(x);
     exec_dram_deinit(&dram);
+    arena_free(a);
 }
 
 static void check(struct graph *(*make)(struct arena *), const char *target, int level,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "isa/numeric.h"
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
@@ -217,6 +218,46 @@ Test(passes, constants_meet_the_program_type) {
     cr_expect_eq(h[2], 0xfbff);
     cr_expect_eq(h[0], 0);
     arena_free(a);
+}
+
+// Large weights stay as the model has them: they get the program's type and say what they hold.
+// Their range is looked at all the same.
+Test(passes, weights_are_not_copied) {
+    enum { SIDE = 256 };
+    for (int large = 0; large < 2; large++) {
+        struct arena *a = arena_new();
+        struct graph *g = graph_new(a, "net");
+        int64_t dims[] = {2, SIDE}, square[] = {SIDE, SIDE};
+        struct graph_value *x = graph_add_value(g, "x", ISA_F32, 2, dims);
+        graph_add_input(g, x);
+        float *w = ARENA_ARRAY(a, float, SIDE *SIDE);
+        for (int i = 0; i < SIDE * SIDE; i++)
+            w[i] = (float)(i % 97) / 7.0f;
+        w[5000] = large ? 1e6f : 65519.0f; // the largest that rounds to a finite f16
+        struct graph_value *in[] = {x, graph_add_const(g, "w", ISA_F32, 2, square, w)};
+        struct graph_node *n = graph_add_node(g, GRAPH_MATMUL, "mm", 2, in, NULL);
+        cr_assert_null(graph_infer(g, n, "y"));
+        graph_add_output(g, n->outputs[0]);
+        struct pass_options o;
+        struct pass_log log = {0};
+        pass_options_init(&o);
+        o.dtype = ISA_F16;
+        cr_assert_null(passes_run(g, &o, &log));
+        cr_assert_eq(log.kept_f32, large);
+        for (n = g->first; n->op != GRAPH_MATMUL;)
+            n = n->next;
+        const struct graph_value *got = n->inputs[1];
+        cr_expect_eq(got->data, w);
+        cr_assert_eq(got->dtype, large ? ISA_F32 : ISA_F16);
+        cr_assert_eq(graph_data_dtype(got), ISA_F32);
+        if (!large) {
+            uint16_t want[SIDE];
+            num_f32_to_f16_n(w + 5000, want, SIDE);
+            const uint16_t *h = graph_constant(got, a);
+            cr_expect_eq(memcmp(h + 5000, want, sizeof want), 0);
+        }
+        arena_free(a);
+    }
 }
 
 // Constant scales and shifts after a product go into its weights and one bias.
