@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/check-models is made of."""
