@@ -172,7 +172,7 @@ static npu_status need_floats(const struct graph_eval *e) {
                     isa_dtype_name(e->n->inputs[0]->dtype));
 }
 
-// y = (x - mean) * rsqrt(var + eps) * scale + bias; rms: no mean, no bias.
+// y = (x - mean) * rsqrt(max(var + eps, floor)) * scale + bias; rms: no mean, no bias.
 static npu_status normalise(struct graph_eval *e, bool rms) {
     NPU_TRY(need_floats(e));
     const struct graph_node *n = e->n;
@@ -181,6 +181,7 @@ static npu_status normalise(struct graph_eval *e, bool rms) {
     for (int d = (int)graph_int(n, GRAPH_ATTR_AXIS, 0); d < x->rank; d++)
         span *= x->dims[d];
     float eps = (float)graph_float(n, GRAPH_ATTR_EPSILON, 1e-5);
+    float least = (float)graph_float(n, GRAPH_ATTR_FLOOR, 0);
     const float *from = eval_floats(e, 0);
     const float *scale = n->nown > 1 ? eval_floats(e, 1) : NULL,
                 *bias = n->nown > 2 ? eval_floats(e, 2) : NULL;
@@ -192,7 +193,7 @@ static npu_status normalise(struct graph_eval *e, bool rms) {
         for (int64_t k = 0; k < span; k++)
             d[k] = line[k] - mean;
         float var = reduce_run(ISA_RED_SUMSQ, d, (size_t)span) / (float)span;
-        float factor = num_rsqrt(var + eps);
+        float factor = num_rsqrt(var + eps < least ? least : var + eps);
         for (int64_t k = 0; k < span; k++) {
             float y = d[k] * factor;
             if (scale) y *= scale[k];

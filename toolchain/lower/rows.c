@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that normalise rows: softmax, layer and RMS normalisation. A row is the normalised
-// dimensions, any strides.
+// Softmax of rows. A row is one dimension, any strides.
 //
-//   softmax    m = max x; s = sum exp(x - m); exp(x - m) / s     (log: x - m - log s)
-//   layernorm  mean = sum x / n; v = sum (x - mean)^2 / n; (x - mean) * rsqrt(v + epsilon) * scale
-//   + bias rmsnorm    v = sum x^2 / n; x * rsqrt(v + epsilon) * scale
+//   m = max x; s = sum exp(x - m); exp(x - m) / s     (log: x - m - log s)
 //
-// Each is passes over the row with statistics per row between them, in f32. Rows that fit stay in
-// the scratchpad over all passes; longer ones are loaded in chunks, once per pass.
+// Passes over the row with statistics per row between them, in f32. Rows that fit stay in the
+// scratchpad over all passes; longer ones are loaded in chunks, once per pass.
 #include "isa/timing.h"
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
 
-enum kind { SOFTMAX, LOG_SOFTMAX, LAYERNORM, RMSNORM };
-
 struct rows {
-    enum kind kind;
+    bool log; // the logarithm of the result
     int rank, inner;
-    int64_t size[LOWER_DIMS], length;   // elements of a row
-    struct lower_view x, out, param[2]; // scale and bias
-    bool has[2];
-    float epsilon;
+    int64_t size[LOWER_DIMS];
+    struct lower_view x, out;
 };
 struct streams {
-    struct lower_stream x, out, param[2];
+    struct lower_stream x, out;
     int64_t stat_bytes, wide_bytes;
 };
 struct pricing {
@@ -49,13 +42,6 @@ static int64_t stat_strides(const struct rows *r, const int64_t *tile, int64_t *
     return n;
 }
 
-// The unrounded intermediate of a tile is needed where the last pass takes two instructions.
-static bool needs_wide(const struct rows *r, bool whole_rows) {
-    if (r->kind == SOFTMAX) return whole_rows;
-    if (r->kind == LAYERNORM) return r->has[0] || r->has[1];
-    return r->kind == RMSNORM && r->has[1];
-}
-
 static bool whole_rows(const struct rows *r, const int64_t *tile) {
     for (int d = r->rank - r->inner; d < r->rank; d++)
         if (tile[d] != r->size[d]) return false;
@@ -71,18 +57,11 @@ static void streams_init(const struct lower *L, const struct rows *r, const int6
                       L->slots, false);
     lower_stream_spread(L, &s->x, r->rank - 1);
     lower_stream_spread(L, &s->out, r->rank - 1);
-    static const char *const names[2] = {"scale", "bias"};
-    for (int i = 0; i < 2; i++) {
-        if (!r->has[i]) continue;
-        bool whole = r->length * lower_dtype_bytes(r->param[i].dtype) <= lower_spm(L, true) / 16;
-        lower_stream_init(&s->param[i], names[i], &r->param[i],
-                          (struct lower_grid){r->rank, r->size, tile}, L->slots, whole);
-    }
     int64_t strides[LOWER_DIMS];
     s->stat_bytes = lower_ceil(stat_strides(r, tile, strides) * 4, 64) * 64;
-    s->wide_bytes = needs_wide(r, whole_rows(r, tile))
-                        ? lower_ceil(lower_elems(r->rank, tile) * 4, 64) * 64
-                        : 0;
+    // exp(x - m) of a tile, unrounded.
+    if (!r->log && whole_rows(r, tile))
+        s->wide_bytes = lower_ceil(lower_elems(r->rank, tile) * 4, 64) * 64;
 }
 
 static void price(void *ctx, struct lower_found *t) {
@@ -91,30 +70,20 @@ static void price(void *ctx, struct lower_found *t) {
     struct streams s;
     streams_init(L, r, t->tile, &s);
     int kept = r->rank - r->inner;
-    double nk = 1, nr = 1, passes = whole_rows(r, t->tile) ? 1 : r->kind == RMSNORM ? 2 : 3;
+    double nk = 1, nr = 1, passes = whole_rows(r, t->tile) ? 1 : 3;
     for (int d = 0; d < r->rank; d++)
         *(d < kept ? &nk : &nr) *= (double)lower_ceil(r->size[d], t->tile[d]);
-    t->bytes = lower_stream_bytes(&s.x) + lower_stream_bytes(&s.out) +
-               lower_stream_bytes(&s.param[0]) + lower_stream_bytes(&s.param[1]) +
-               2 * s.stat_bytes + s.wide_bytes;
+    t->bytes =
+        lower_stream_bytes(&s.x) + lower_stream_bytes(&s.out) + 2 * s.stat_bytes + s.wide_bytes;
     struct lower_step step = {0};
     step.dma_cycles = passes * lower_dma_cycles(L, &s.x.src, r->rank, s.x.block) +
                       lower_dma_cycles(L, &s.out.src, r->rank, s.out.block);
     step.dma_bytes = passes * lower_dma_bytes(L, &s.x.src, r->rank, s.x.block) +
                      lower_dma_bytes(L, &s.out.src, r->rank, s.out.block);
-    for (int i = 0; i < 2; i++) {
-        if (!r->has[i]) continue;
-        double loads = s.param[i].whole ? 1 / (nk * nr) : nr > 1 ? 1 : 1 / nk;
-        step.dma_cycles += loads * lower_dma_cycles(L, &s.param[i].src, r->rank, s.param[i].block);
-        step.dma_bytes += loads * lower_dma_bytes(L, &s.param[i].src, r->rank, s.param[i].block);
-    }
     int64_t rows = lower_elems(kept, t->tile), row = lower_elems(r->inner, t->tile + kept);
     struct isa_vec_shape reduce = {.elems = rows * row, .steps = 1, .rows = rows, .row = row};
-    struct isa_vec_shape map = {.elems = rows * row,
-                                .steps = 1,
-                                .special = r->kind <= LOG_SOFTMAX,
-                                .rows = rows,
-                                .row = row};
+    struct isa_vec_shape map = {
+        .elems = rows * row, .steps = 1, .special = true, .rows = rows, .row = row};
     struct isa_vec_shape small = {.elems = rows, .steps = 1, .special = true};
     step.vec_cycles = 2 * (double)isa_time_vec(L->hw, &reduce).issue_cycles +
                       2 * (double)isa_time_vec(L->hw, &map).issue_cycles +
@@ -131,28 +100,11 @@ static struct isa_chain chain_of(int n, const struct isa_stage *st) {
     return c;
 }
 
-static void set_imm(struct isa_chain *c, int i, float v) {
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    c->imm[i] = bits;
-}
-
 // One value per row: stat[to] = chain(stat[from]).
 static void per_row(struct run *u, const int64_t *size, int from, int to,
                     const struct isa_chain *c) {
     const struct lower_view *in[3] = {&u->stat[from], NULL, NULL};
     lower_map(u->L, u->r->rank - u->r->inner, size, c, in, &u->stat[to]);
-}
-
-// rsqrt(v / n + epsilon) and v / n.
-static void scale_stat(struct run *u, const int64_t *size, int which, bool root) {
-    struct isa_chain c =
-        chain_of(root ? 3 : 1, (struct isa_stage[]){{.op = ISA_VOP_DIV, .a = ISA_SRC_IMM0},
-                                                    {.op = ISA_VOP_ADD, .a = ISA_SRC_IMM1},
-                                                    {.op = ISA_VOP_RSQRT}});
-    set_imm(&c, 0, (float)u->r->length);
-    if (root) set_imm(&c, 1, u->r->epsilon);
-    per_row(u, size, which, which, &c);
 }
 
 // A reduction pass over the row's chunks: stat[to] = red of chain(x, stat[0]).
@@ -182,71 +134,25 @@ static void softmax_chunk(struct run *u, const int64_t *size, const struct lower
                                          {.op = ISA_VOP_DIV, .a = ISA_SRC_IN2}});
     struct isa_chain log = chain_of(2, (struct isa_stage[]){{.op = ISA_VOP_SUB, .a = ISA_SRC_IN1},
                                                             {.op = ISA_VOP_SUB, .a = ISA_SRC_IN2}});
-    lower_map(u->L, u->r->rank, size, u->r->kind == SOFTMAX ? &soft : &log, in, out);
+    lower_map(u->L, u->r->rank, size, u->r->log ? &log : &soft, in, out);
 }
 
 // Statistics of a tile of rows; a softmax whose rows fit leaves exp(x - m) in u->wide.
 static void statistics(struct run *u, int64_t *at, int64_t *size) {
     const struct rows *r = u->r;
-    struct isa_chain centre =
-        chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_SUB, .a = ISA_SRC_IN1}});
     struct isa_chain exp = chain_of(2, (struct isa_stage[]){{.op = ISA_VOP_SUB, .a = ISA_SRC_IN1},
                                                             {.op = ISA_VOP_EXP}});
     struct isa_chain log = chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_LOG}});
-    if (r->kind == SOFTMAX || r->kind == LOG_SOFTMAX) {
-        pass(u, at, size, ISA_RED_MAX, NULL, false, 0);
-        if (u->wide.buf >= 0) {
-            struct lower_view x = lower_stream_fetch(u->L, &u->s.x, at, size);
-            const struct lower_view *in[3] = {&x, &u->stat[0], NULL};
-            struct lower_red sum = {ISA_RED_SUM, false, r->inner, &exp};
-            lower_map_reduce(u->L, &sum, r->rank, size, in, &u->wide, &u->stat[1]);
-        } else {
-            pass(u, at, size, ISA_RED_SUM, &exp, true, 1);
-        }
-        if (r->kind == LOG_SOFTMAX) per_row(u, size, 1, 1, &log);
-        return;
+    pass(u, at, size, ISA_RED_MAX, NULL, false, 0);
+    if (u->wide.buf >= 0) {
+        struct lower_view x = lower_stream_fetch(u->L, &u->s.x, at, size);
+        const struct lower_view *in[3] = {&x, &u->stat[0], NULL};
+        struct lower_red sum = {ISA_RED_SUM, false, r->inner, &exp};
+        lower_map_reduce(u->L, &sum, r->rank, size, in, &u->wide, &u->stat[1]);
+    } else {
+        pass(u, at, size, ISA_RED_SUM, &exp, true, 1);
     }
-    if (r->kind == LAYERNORM) {
-        pass(u, at, size, ISA_RED_SUM, NULL, false, 0);
-        scale_stat(u, size, 0, false);
-    }
-    pass(u, at, size, ISA_RED_SUMSQ, r->kind == LAYERNORM ? &centre : NULL, r->kind == LAYERNORM,
-         1);
-    scale_stat(u, size, 1, true);
-}
-
-static void norm_chunk(struct run *u, const int64_t *at, const int64_t *size,
-                       const struct lower_view *x, struct lower_view *out) {
-    const struct rows *r = u->r;
-    struct lower_view p[2];
-    for (int i = 0; i < 2; i++)
-        if (r->has[i]) p[i] = lower_stream_fetch(u->L, &u->s.param[i], at, size);
-    if (r->kind == RMSNORM && !r->has[1]) {
-        struct isa_chain c = chain_of(r->has[0] ? 2 : 1,
-                                      (struct isa_stage[]){{.op = ISA_VOP_MUL, .a = ISA_SRC_IN1},
-                                                           {.op = ISA_VOP_MUL, .a = ISA_SRC_IN2}});
-        lower_map(u->L, r->rank, size, &c,
-                  (const struct lower_view *[]){x, &u->stat[1], r->has[0] ? &p[0] : NULL}, out);
-        return;
-    }
-    struct isa_chain c = chain_of(2, (struct isa_stage[]){{.op = ISA_VOP_SUB, .a = ISA_SRC_IN1},
-                                                          {.op = ISA_VOP_MUL, .a = ISA_SRC_IN2}});
-    if (r->kind == RMSNORM)
-        c = chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_MUL, .a = ISA_SRC_IN2}});
-    bool affine = r->has[0] || r->has[1];
-    lower_map(u->L, r->rank, size, &c,
-              (const struct lower_view *[]){x, r->kind == RMSNORM ? NULL : &u->stat[0],
-                                            &u->stat[1]},
-              affine ? &u->wide : out);
-    if (!affine) return;
-    struct isa_chain d =
-        chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_FMA, .a = ISA_SRC_IN1, .b = ISA_SRC_IN2}});
-    if (!r->has[1]) d = chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_MUL, .a = ISA_SRC_IN1}});
-    if (!r->has[0]) d = chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_ADD, .a = ISA_SRC_IN2}});
-    lower_map(u->L, r->rank, size, &d,
-              (const struct lower_view *[]){&u->wide, r->has[0] ? &p[0] : NULL,
-                                            r->has[1] ? &p[1] : NULL},
-              out);
+    if (r->log) per_row(u, size, 1, 1, &log);
 }
 
 static void rows_tile(struct run *u, int64_t *at) {
@@ -264,17 +170,14 @@ static void rows_tile(struct run *u, int64_t *at) {
         if (!first) tile_step(u->L->p);
         first = false;
         struct lower_view out = lower_sink_tile(&u->s.out, at);
-        if (r->kind == SOFTMAX && u->wide.buf >= 0) {
+        if (u->wide.buf >= 0) {
             struct isa_chain div =
                 chain_of(1, (struct isa_stage[]){{.op = ISA_VOP_DIV, .a = ISA_SRC_IN1}});
             lower_map(u->L, r->rank, size, &div,
                       (const struct lower_view *[]){&u->wide, &u->stat[1], NULL}, &out);
         } else {
             struct lower_view x = lower_stream_fetch(u->L, &u->s.x, at, size);
-            if (r->kind == SOFTMAX || r->kind == LOG_SOFTMAX)
-                softmax_chunk(u, size, &x, &out);
-            else
-                norm_chunk(u, at, size, &x, &out);
+            softmax_chunk(u, size, &x, &out);
         }
         lower_sink_store(u->L, &u->s.out, &out, at, size);
     } while (lower_next(r->inner, r->size + kept, u->tile + kept, at + kept));
@@ -298,27 +201,19 @@ static npu_status run(struct lower *L, struct rows *r) {
         t = lower_climb_run(L, &climb);
     }
     streams_init(L, r, t.tile, &u.s);
-    const char *names[6] = {"input", "result", "scale", "bias", "statistics", "intermediate"};
-    int64_t bytes[6] = {lower_stream_bytes(&u.s.x),
-                        lower_stream_bytes(&u.s.out),
-                        lower_stream_bytes(&u.s.param[0]),
-                        lower_stream_bytes(&u.s.param[1]),
-                        2 * u.s.stat_bytes,
-                        u.s.wide_bytes};
-    if (t.bytes > lower_spm(L, true)) return lower_no_fit(L, 6, names, bytes);
+    const char *names[4] = {"input", "result", "statistics", "intermediate"};
+    int64_t bytes[4] = {lower_stream_bytes(&u.s.x), lower_stream_bytes(&u.s.out),
+                        2 * u.s.stat_bytes, u.s.wide_bytes};
+    if (t.bytes > lower_spm(L, true)) return lower_no_fit(L, 4, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += 4 * lower_elems(r->rank, r->size);
     lower_stream_open(L, &u.s.x);
-    for (int i = 0; i < 2; i++)
-        lower_stream_open(L, &u.s.param[i]);
     lower_stream_open(L, &u.s.out);
     u.tile = t.tile;
     for (int i = 0; i < 2; i++) {
-        u.stat[i] = (struct lower_view){.buf = i == 0 && r->kind == RMSNORM
-                                                   ? -1
-                                                   : tile_add_spm(L->p, i ? "stat1" : "stat0",
-                                                                  u.s.stat_bytes, 1),
-                                        .dtype = ISA_F32};
+        u.stat[i] =
+            (struct lower_view){.buf = tile_add_spm(L->p, i ? "stat1" : "stat0", u.s.stat_bytes, 1),
+                                .dtype = ISA_F32};
         stat_strides(r, t.tile, u.stat[i].stride);
     }
     u.wide =
@@ -336,47 +231,17 @@ static npu_status run(struct lower *L, struct rows *r) {
     return NULL;
 }
 
-static npu_status normalise(struct lower *L, const struct graph_node *n, struct rows *r, int first,
-                            int last) {
-    const struct graph_value *x = n->inputs[0];
-    bool marked[LOWER_DIMS] = {false};
-    r->rank = x->rank;
-    memcpy(r->size, x->dims, sizeof x->dims);
-    r->x = L->place[x->id];
-    r->out = L->place[n->outputs[0]->id];
-    r->length = 1;
-    for (int d = first; d < last; d++) {
-        marked[d] = true;
-        r->length *= x->dims[d];
-    }
-    for (int i = 0; i < 2; i++) {
-        if (!r->has[i]) continue;
-        r->param[i] = lower_broadcast(L, n->inputs[1 + i], x->rank, x->dims);
-    }
-    struct lower_view *views[] = {&r->x, &r->out, &r->param[0], &r->param[1]};
-    r->rank = lower_group(r->rank, r->size, marked, 4, views, &r->inner);
-    return run(L, r);
-}
-
 npu_status lower_softmax(struct lower *L, const struct graph_node *n) {
-    int rank = n->inputs[0]->rank, axis = (int)graph_int(n, GRAPH_ATTR_AXIS, rank - 1);
-    struct rows r = {.kind = graph_int(n, GRAPH_ATTR_LOG, 0) ? LOG_SOFTMAX : SOFTMAX};
+    const struct graph_value *x = n->inputs[0];
+    int axis = (int)graph_int(n, GRAPH_ATTR_AXIS, x->rank - 1);
+    bool marked[LOWER_DIMS] = {false};
+    struct rows r = {.log = graph_int(n, GRAPH_ATTR_LOG, 0) != 0, .rank = x->rank};
     lower_kernel(L, n, "softmax_rows");
-    return normalise(L, n, &r, axis, axis + 1);
-}
-
-static npu_status norm(struct lower *L, const struct graph_node *n, enum kind kind) {
-    int rank = n->inputs[0]->rank, axis = (int)graph_int(n, GRAPH_ATTR_AXIS, rank - 1);
-    struct rows r = {.kind = kind,
-                     .has = {n->nin > 1, n->nin > 2},
-                     .epsilon = (float)graph_float(n, GRAPH_ATTR_EPSILON, 1e-5)};
-    lower_kernel(L, n, kind == LAYERNORM ? "layernorm_rows" : "rmsnorm_rows");
-    return normalise(L, n, &r, axis, rank);
-}
-
-npu_status lower_layernorm(struct lower *L, const struct graph_node *n) {
-    return norm(L, n, LAYERNORM);
-}
-npu_status lower_rmsnorm(struct lower *L, const struct graph_node *n) {
-    return norm(L, n, RMSNORM);
+    memcpy(r.size, x->dims, sizeof x->dims);
+    r.x = L->place[x->id];
+    r.out = L->place[n->outputs[0]->id];
+    marked[axis] = true;
+    struct lower_view *views[] = {&r.x, &r.out};
+    r.rank = lower_group(r.rank, r.size, marked, 2, views, &r.inner);
+    return run(L, &r);
 }

@@ -87,7 +87,9 @@ static void rows(enum graph_op op, uint32_t seed, enum isa_dtype t) {
     graph_set_int(g, n, GRAPH_ATTR_AXIS, axis);
     graph_set_float(g, n, GRAPH_ATTR_EPSILON, 1e-5);
     if (op == GRAPH_SOFTMAX) graph_set_int(g, n, GRAPH_ATTR_LOG, rnd(&s) % 3 == 0);
+    if (op == GRAPH_RMSNORM && rnd(&s) % 3 == 0) graph_set_float(g, n, GRAPH_ATTR_FLOOR, 0.25);
     finish(g, n);
+    if (op != GRAPH_SOFTMAX && rnd(&s) % 2) add_chain(g, n, t, rank - 1, rnd(&s) % 2, &s);
     check_everywhere(g, t == ISA_F32 ? 2e-5 : 5e-3,
                      arena_printf(a, "%s seed %u", graph_ops[op].text, seed));
     arena_free(a);

@@ -32,6 +32,12 @@ void run_passes(struct graph *g, const struct pass_options *o, struct pass_log *
     str_free(&text);
 }
 
+void skip_rounding(struct pass_options *o) {
+    static const enum pass_id ids[] = {PASS_affine, PASS_activation, PASS_norm};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        o->skip[ids[i]] = true;
+}
+
 static double drawn(uint64_t *state, const struct graph_value *v) {
     *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
     int64_t whole = (int64_t)((*state >> 20) % 2001) - 1000;

@@ -13,6 +13,9 @@ struct graph *parse_graph(struct arena *a, const char *text);
 /// Runs the passes; a fault fails the test.
 void run_passes(struct graph *g, const struct pass_options *o, struct pass_log *log);
 
+/// Leaves out the passes that change the order of roundings.
+void skip_rounding(struct pass_options *o);
+
 /// Evaluates with inputs that depend on the seed and the inputs' positions only. outputs[k] has the
 /// elements of output k as f64, in the arena. Inputs are made as `in_dtypes` of another graph are
 /// when `like` is given: values exist in both types.

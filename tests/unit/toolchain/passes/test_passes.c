@@ -116,7 +116,7 @@ Test(passes, random_graphs_compute_the_same_bits) {
         struct pass_options o;
         struct pass_log log = {0};
         pass_options_init(&o);
-        o.skip[PASS_affine] = true; // it changes the order of roundings
+        o.skip[PASS_affine] = o.skip[PASS_activation] = true; // they change roundings
         npu_status st = passes_run(g, &o, &log);
         cr_assert_null(st, "%s", npu_status_message(st));
         evaluate(g, after, a);
@@ -167,7 +167,7 @@ Test(passes, hard_swish_joins_its_matmul) {
     cr_assert_null(passes_run(g, &o, &log));
     cr_assert_eq(g->first, g->last);
     cr_expect_eq(g->first->op, GRAPH_MATMUL);
-    cr_expect_eq(chain_length(&g->first->chain), 6);
+    cr_expect_eq(chain_length(&g->first->chain), 5);
     cr_expect_eq(g->first->norigin, 6);
     arena_free(a);
 }
