@@ -31,6 +31,8 @@ struct lower {
     struct lower_view
         *place; // by value id: where the value lies in DRAM, one stride per logical dimension
     bool *placed;
+    bool texts;         // kernels get op and text for people
+    const char **label; // by value id: its name for people; NULL where no kernel makes it
     const struct graph_node *node;
     struct tile_kernel *kernel;
     int slots;               // of a streamed buffer
@@ -100,8 +102,11 @@ struct lower_memo *lower_memo_new(struct arena *a); // everything in it lies in 
 void *lower_memo_at(const struct lower *L, const void *key, size_t key_bytes, size_t choice_bytes,
                     bool *known);
 
-// ---- text.c: a kernel as one line
-const char *lower_node_text(const struct lower *L, const struct graph_node *n, const char *op);
+// ---- text.c: kernels as people read them
+// Gives values short names, once they are placed: L->label.
+void lower_label(struct lower *L);
+// Op and text of the kernels from `first` on, which n became.
+void lower_describe(struct lower *L, const struct graph_node *n, int first);
 
 // Indices lo .. hi - 1.
 struct lower_range {

@@ -14,18 +14,6 @@ static lower_fn *const lower_fns[GRAPH_OPS] = {
 #include "toolchain/lower/lower.def"
 };
 
-// "conv+add+max": the op and the stages of its chain.
-static const char *op_text(struct lower *L, const struct graph_node *n) {
-    struct str s = {0};
-    if (n->op != GRAPH_MAP) str_puts(&s, graph_ops[n->op].text);
-    for (int i = 0; n->has_chain && i < ISA_STAGES; i++) {
-        if (n->chain.st[i].op == ISA_VOP_NOP) continue;
-        str_printf(&s, "%s%s", s.len ? "+" : "", isa_vop_name((int)n->chain.st[i].op));
-    }
-    if (!s.len) str_puts(&s, graph_ops[n->op].text);
-    return str_move(&s, L->a);
-}
-
 // Bytes of input i that any program has to read: of a table no more than the rows that are chosen.
 static int64_t needed_bytes(const struct graph_node *n, int i) {
     int64_t bytes = graph_value_bytes(n->inputs[i]);
@@ -42,10 +30,8 @@ static bool repeats(const struct graph_node *n, int i) {
 
 void lower_kernel(struct lower *L, const struct graph_node *n, const char *kernel) {
     L->node = n;
-    const char *op = op_text(L, n);
-    L->kernel = tile_kernel_begin(L->p, n->name, op, n->kernel ? n->kernel : kernel, n->origins,
-                                  n->norigin);
-    L->kernel->text = lower_node_text(L, n, op);
+    L->kernel = tile_kernel_begin(L->p, n->name, graph_ops[n->op].text,
+                                  n->kernel ? n->kernel : kernel, n->origins, n->norigin);
     for (int i = 0; i < n->nin; i++) {
         if (repeats(n, i)) continue;
         *(n->inputs[i]->data ? &L->kernel->weight_bytes : &L->kernel->input_bytes) +=
@@ -141,7 +127,7 @@ static npu_status copy_outputs(struct lower *L) {
         struct graph_node n = {.op = GRAPH_COPY, .name = v->name};
         L->node = &n;
         L->kernel = tile_kernel_begin(L->p, v->name, "copy", "copy", NULL, 0);
-        L->kernel->text = arena_printf(L->a, "output %%%s = copy %%%s", v->name, v->name);
+        L->kernel->text = arena_printf(L->a, "%%%s = copy %%%s", v->name, v->name);
         L->kernel->input_bytes = L->kernel->output_bytes = graph_value_bytes(v);
         struct lower_affine a = {.rank = v->rank,
                                  .has = {true, false, false},
@@ -215,6 +201,7 @@ static void note_results(struct lower *L, const struct graph_node *n, int first)
 // peak: most bytes of values in the scratchpad at once.
 static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *peak) {
     NPU_TRY(lower_storage(L));
+    if (L->texts) lower_label(L);
     int count = 0, i = 0;
     for (const struct graph_node *n = L->g->first; n; n = n->next)
         count++;
@@ -229,6 +216,7 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
         NPU_TRY_NOTE(lower_node(L, n), "node '%s' (%s)", n->name, graph_ops[n->op].text);
         if (first < L->p->nkernel) count_once(L->p->kernels[first], n, counted);
         note_results(L, n, first);
+        if (L->texts) lower_describe(L, n, first);
         for (; first < L->p->nkernel; first++)
             L->p->kernels[first]->resident_bytes = live[i];
     }
@@ -291,5 +279,6 @@ npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct 
     if (!percent) percent = opt->level >= 2 ? choose_resident(g, hw, opt, memo) : 0;
     struct lower L = lowering(g, hw, opt, out, memo);
     int64_t peak;
+    L.texts = true;
     return lower_nodes(&L, percent, &peak);
 }

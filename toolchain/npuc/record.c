@@ -128,6 +128,7 @@ static const char *without_folder(struct arena *a, const char *item) {
 
 const struct npu_image_record *npuc_record(const struct npuc_options *o, struct arena *a,
                                            const struct npuc_result *r) {
+    if (!o->input) return NULL;
     struct npu_image_record *to = ARENA_NEW(a, struct npu_image_record);
     struct writer w = {.a = a};
     w.option = ARENA_ARRAY(a, struct npu_image_option,

@@ -7,7 +7,7 @@
 #include "toolchain/npuc/compile.h"
 
 // What goes into the program about its model, without results; in the arena. r->graph is behind the
-// last pass.
+// last pass. NULL when the graph is from no file.
 const struct npu_image_record *npuc_record(const struct npuc_options *o, struct arena *a,
                                            const struct npuc_result *r);
 
