@@ -104,8 +104,6 @@ static void drop(struct slot *s) {
 
 static npu_status set_inputs(struct npusim *s, struct layers *l) {
     const struct graph *g = l->g;
-    for (int i = 0; i < g->nvalue; i++)
-        if (g->values[i]) l->slot[i].alone = l->slot[i].accumulated = g->values[i]->data;
     for (int i = 0; i < g->ninput; i++) {
         const struct graph_value *v = g->inputs[i];
         const void *values = NULL;
@@ -252,8 +250,9 @@ static npu_status eval(struct layers *l, const struct graph_node *n, bool accumu
     const void **in = ARENA_ARRAY(l->scratch, const void *, (size_t)n->nin + 1);
     void **out = ARENA_ARRAY(l->scratch, void *, (size_t)n->nout + 1);
     for (int k = 0; k < n->nin; k++) {
-        const struct slot *s = &l->slot[n->inputs[k]->id];
-        in[k] = accumulated ? s->accumulated : s->alone;
+        const struct graph_value *v = n->inputs[k];
+        const struct slot *s = &l->slot[v->id];
+        in[k] = v->data ? graph_constant(v, l->scratch) : accumulated ? s->accumulated : s->alone;
     }
     for (int k = 0; k < n->nout; k++) {
         struct slot *s = &l->slot[n->outputs[k]->id];
