@@ -49,7 +49,9 @@ static npu_status make(const char *source, bool check) {
                 {"hardware.md", page_hardware},
                 {"types.md", page_types},
                 {"timing.md", page_timing},
-                {"container.md", page_container}};
+                {"container.md", page_container},
+                {"passes.md", page_passes},
+                {"compile-report.md", page_compile_report}};
     npu_status all = NULL;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct str page = {0}, path = {0};

@@ -28,6 +28,10 @@ npu_status page_timing(const char *source, struct str *out);
 /// The .npu file and the command processor's registers.
 npu_status page_container(const char *source, struct str *out);
 
+/// Passes and steps of the compiler; the fields of its report.
+npu_status page_passes(const char *source, struct str *out);
+npu_status page_compile_report(const char *source, struct str *out);
+
 /// A table cell's text: '|' escaped.
 void put_cell(struct str *out, const char *text);
 

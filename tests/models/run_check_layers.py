@@ -6,7 +6,7 @@
 
 The program as compiled (with OPTIONs of npuc) must agree in every layer. Then one thing at a time is broken in its assembly
 or in its constants: exactly the layer that it belongs to must depart. Refusals: no record, another model, a model that is
-nowhere.
+nowhere. Every pass and step that --skip takes is left out once: the layers of that program agree too.
 """
 import os
 import pathlib
@@ -113,6 +113,15 @@ def refusals(npuc, npusim, path, model, case, work):
     assert "has no record of a model" in err, err
 
 
+def skips(npuc, npusim, model, case, compile_it, work):
+    listing, _ = run(npuc, "--list", "passes")
+    names = re.findall(r"^(\w+) +-O\d  skip ", listing, re.M)
+    assert len(names) > 10, listing
+    for name in names:
+        run(*compile_it, "--skip", name, "-o", work / "s.npu")
+        run(npusim, work / "s.npu", "--inputs", case, f"--check-layers={model}", "-q")
+
+
 def main():
     binaries, model, case = (pathlib.Path(p).resolve() for p in sys.argv[1:4])
     dtype, target, options = sys.argv[4], sys.argv[5], sys.argv[6:]
@@ -120,12 +129,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         path = work / "p.npu"
-        run(npuc, model, "--dtype", dtype, "--target", target, *options, "-q", "-o", path)
+        compile_it = [npuc, model, "--dtype", dtype, "--target", target, *options, "-q"]
+        run(*compile_it, "-o", path)
         out, _ = run(npusim, path, "--inputs", case, f"--check-layers={model}")
         layers = LINE.findall(out)
         if not layers or departing(out) or f"{len(layers)} layers agree" not in out:
             raise SystemExit(f"the program as compiled:\n{out}")
         refusals(npuc, npusim, path, model, case, work)
+        skips(npuc, npusim, model, case, compile_it, work)
         text = run(npuc, path, "--disassemble")[0].splitlines()
         broken = 0
         for tag, number, line in broken_instructions(text):

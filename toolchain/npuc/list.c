@@ -22,9 +22,13 @@ static void list_ops(struct str *out) {
 }
 
 static void list_passes(struct str *out) {
+    str_puts(out, "# passes over the graph, in order; skip: --skip may leave it out\n");
     for (int i = 0; i < PASS_COUNT; i++)
-        str_printf(out, "%-14s -O%d  %-4s %s Afterwards: %s\n", passes[i].name, passes[i].level,
+        str_printf(out, "%-15s -O%d  %-4s %s Afterwards: %s\n", passes[i].name, passes[i].level,
                    passes[i].skippable ? "skip" : "", passes[i].doc, passes[i].post);
+    str_puts(out, "\n# steps of the back end, behind the passes\n");
+    for (int i = 0; i < STEP_COUNT; i++)
+        str_printf(out, "%-15s -O%d  skip %s\n", steps[i].name, steps[i].level, steps[i].doc);
 }
 
 static void list_instructions(struct str *out) {

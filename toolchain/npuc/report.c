@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --report: what was compiled, as JSON. Schema "npuc-report/1", described in
-// docs/reference/compile-report.md.
+// --report: what was compiled, as JSON: the fields of report.def.
 #include <jansson.h>
 #include <string.h>
 
@@ -61,13 +60,15 @@ static json_t *layer_rows(const struct tile_program *p) {
             json_array_append_new(nodes, text(k->origins[n]));
         json_array_append_new(
             list,
-            json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:f}", "tag",
-                      i + 1, "name", text(k->name), "op", text(k->op), "kernel", text(k->kernel),
-                      "nodes", nodes, "macs", (json_int_t)k->macs, "vector_elems",
-                      (json_int_t)k->vector_elems, "weight_bytes", (json_int_t)k->weight_bytes,
-                      "input_bytes", (json_int_t)k->input_bytes, "output_bytes",
-                      (json_int_t)k->output_bytes, "spm_bytes", (json_int_t)k->spm_bytes, "steps",
-                      k->last_step - k->first_step + 1, "estimated_cycles", k->estimate_cycles));
+            json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:f}",
+                      "tag", i + 1, "name", text(k->name), "op", text(k->op), "kernel",
+                      text(k->kernel), "text", text(k->text), "nodes", nodes, "macs",
+                      (json_int_t)k->macs, "vector_elems", (json_int_t)k->vector_elems,
+                      "weight_bytes", (json_int_t)k->weight_bytes, "input_bytes",
+                      (json_int_t)k->input_bytes, "output_bytes", (json_int_t)k->output_bytes,
+                      "spm_bytes", (json_int_t)k->spm_bytes, "resident_bytes",
+                      (json_int_t)k->resident_bytes, "steps", k->last_step - k->first_step + 1,
+                      "estimated_cycles", k->estimate_cycles));
     }
     return list;
 }
@@ -82,6 +83,32 @@ static json_t *memory(const struct npuc_result *r) {
                      (json_int_t)p->scratch_peak_bytes, "bound_bytes",
                      (json_int_t)p->scratch_bound_bytes, "dram_bytes",
                      (json_int_t)r->image->dram_bytes);
+}
+
+static json_t *step_rows(const struct npuc_options *o) {
+    json_t *list = json_array();
+    for (int i = 0; i < STEP_COUNT; i++)
+        json_array_append_new(list, json_pack("{s:s, s:b}", "name", steps[i].name, "taken",
+                                              (int)npuc_step(o, (enum step_id)i)));
+    return list;
+}
+
+static json_t *skipped(const struct npuc_options *o) {
+    json_t *list = json_array();
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (o->pass.skip[i]) json_array_append_new(list, text(passes[i].name));
+    for (int i = 0; i < STEP_COUNT; i++)
+        if (o->skip_step[i]) json_array_append_new(list, text(steps[i].name));
+    return list;
+}
+
+// The file that the graph is from: absent when there is none.
+static void add_model(json_t *root, const struct npu_image_record *r) {
+    if (root && r)
+        json_object_set_new(root, "model",
+                            json_pack("{s:o, s:I, s:I}", "file", text(r->model), "bytes",
+                                      (json_int_t)r->model_bytes, "crc32",
+                                      (json_int_t)r->model_crc));
 }
 
 static json_t *kept(const struct pass_log *log) {
@@ -102,16 +129,20 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
              (unsigned long long)r->image->hw_timing_hash);
     json_failed = false;
     json_set_alloc_funcs(json_alloc, base_free);
-    json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:o, s:{s:s, s:s}, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:i, s:f, s:o}",
-        "schema", "npuc-report/1", "program", text(r->image->name), "target",
-        text(r->image->target), "dtype", text(r->image->dtype_mode), "hardware_hash", "program",
-        program_hash, "timing", timing_hash, "level", o->pass.level, "inputs",
-        tensors(r->image, CONTAINER_ROLE_INPUT), "outputs",
-        tensors(r->image, CONTAINER_ROLE_OUTPUT), "passes", pass_rows(&r->passes), "fused_nodes",
-        r->passes.fused, "kept_f32", kept(&r->passes), "memory", memory(r), "code_bytes",
-        (json_int_t)r->image->code.size, "instructions", r->instructions, "estimated_cycles",
-        r->estimated_cycles, "layers", layer_rows(r->tiles));
+    json_t *root =
+        json_pack("{s:s, s:o, s:o, s:o, s:{s:s, s:s}, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, "
+                  "s:I, s:i, s:f, "
+                  "s:o}",
+                  "schema", "npuc-report/1", "program", text(r->image->name), "target",
+                  text(r->image->target), "dtype", text(r->image->dtype_mode), "hardware_hash",
+                  "program", program_hash, "timing", timing_hash, "level", o->pass.level, "inputs",
+                  tensors(r->image, CONTAINER_ROLE_INPUT), "outputs",
+                  tensors(r->image, CONTAINER_ROLE_OUTPUT), "passes", pass_rows(&r->passes),
+                  "steps", step_rows(o), "skipped", skipped(o), "fused_nodes", r->passes.fused,
+                  "kept_f32", kept(&r->passes), "memory", memory(r), "code_bytes",
+                  (json_int_t)r->image->code.size, "instructions", r->instructions,
+                  "estimated_cycles", r->estimated_cycles, "layers", layer_rows(r->tiles));
+    add_model(root, r->image->record);
     char *dump = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
     npu_status st = NULL;
