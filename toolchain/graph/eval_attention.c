@@ -2,8 +2,8 @@
 //
 // Reference kernel of ATTENTION, one query row at a time: scores q K^T by the matrix engine's steps
 // over the transposed keys, scale, softcap, mask; exp(score - max) and its sum; the weighted values
-// by the matrix engine's steps over the keys; one division by the sum. All in f32. Keys that are
-// hidden without a fill take no part: neither their values nor their NaNs count.
+// by the matrix engine's steps over the keys; one division by the sum. All in f32. Without a
+// fill, keys outside the window are not even read.
 
 #include <math.h>
 #include <string.h>

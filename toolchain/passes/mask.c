@@ -177,23 +177,30 @@ static bool is_far(const struct mask *m, enum isa_dtype t, double v) {
     return is_lowest(t, v) || (m->weak && v <= -1e4);
 }
 
-// Constant addends that are 0 or one far value: as an integer constant that keeps; NULL otherwise.
-static struct graph_value *constant_keep(struct mask *m, const struct graph_value *v,
-                                         double *fill) {
+// Constant addends with one far value and others: as an integer constant that keeps the others;
+// NULL otherwise. *rest: the constant with 0 for the far value; NULL when nothing but 0 is left.
+static struct graph_value *constant_keep(struct mask *m, const struct graph_value *v, double *fill,
+                                         struct graph_value **rest) {
     int64_t n = graph_value_elems(v);
     uint8_t *keep = arena_alloc(m->c->g->arena, (size_t)n + 1);
-    bool any = false;
+    float *others = ARENA_ARRAY(m->c->g->arena, float, (size_t)n + 1);
+    bool any = false, more = false;
     for (int64_t i = 0; i < n; i++) {
-        double x = (double)num_load_f32((int)v->dtype, v->data, i);
-        keep[i] = !(x < 0);
-        if (keep[i] && (x > 0 || isnan(x))) return NULL;
-        if (keep[i]) continue;
-        if (!is_far(m, v->dtype, x) || (any && (x < *fill || x > *fill))) return NULL;
+        float f = num_load_f32((int)v->dtype, v->data, i);
+        double x = (double)f;
+        keep[i] = !is_far(m, v->dtype, x);
+        if (keep[i]) {
+            others[i] = f;
+            more |= x > 0 || x < 0 || isnan(x);
+            continue;
+        }
+        if (any && (x < *fill || x > *fill)) return NULL;
         any = true;
         *fill = x;
     }
     if (!any) return NULL;
     m->used_weak |= !is_lowest(v->dtype, *fill);
+    *rest = more ? graph_add_const(m->c->g, v->name, ISA_F32, v->rank, v->dims, others) : NULL;
     return graph_add_const(m->c->g, v->name, ISA_BOOL, v->rank, v->dims, keep);
 }
 
@@ -204,8 +211,9 @@ static bool add_hides(struct mask *m, struct graph_value *v, const struct graph_
     struct mask before = *m;
     double fill = 0;
     if (v->data) {
-        struct graph_value *keep = constant_keep(m, v, &fill);
-        if (keep && set_fill(m, fill) && leaf(m->hide, &m->nhide, keep, true, NULL, 0, score))
+        struct graph_value *rest, *keep = constant_keep(m, v, &fill, &rest);
+        if (keep && set_fill(m, fill) && leaf(m->hide, &m->nhide, keep, true, NULL, 0, score) &&
+            (!rest || leaf(m->add, &m->nadd, rest, true, NULL, 0, score)))
             return true;
         *m = before;
         return false;

@@ -46,15 +46,17 @@ static bool row_range(const uint8_t *see, const struct columns *c, int64_t i, st
     return true;
 }
 
-// Rows that see nothing lie before the first key or behind the last: no bound may let them see one.
+// Rows that see nothing must not see a key that counts within the bounds.
 static bool hides_rows(const uint8_t *see, const struct columns *c, int64_t m, int64_t low,
                        int64_t high) {
-    int64_t first = next(c, -1, 1), last = next(c, c->s, -1);
+    int64_t first = next(c, -1, 1);
     for (int64_t i = 0; i < m; i++) {
         bool empty = true;
         for (int64_t j = first; empty && j < c->s; j = next(c, j, 1))
             empty = !see[i * c->s + j];
-        if (empty && i + high >= first && i + low <= last) return false;
+        int64_t from = i + low > 0 ? i + low : 0;
+        if (empty && from < c->s && next(c, from - 1, 1) < c->s && next(c, from - 1, 1) <= i + high)
+            return false;
     }
     return true;
 }

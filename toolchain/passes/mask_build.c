@@ -142,6 +142,19 @@ static bool narrow_view(const struct mask_leaf *l, int rank, const int64_t *dims
     return true;
 }
 
+// A value with the narrow view's elements that broadcasts as the view does.
+static npu_status emit(struct mask *m, const struct view *w, struct graph_node *before,
+                       struct graph_value **out) {
+    struct graph_value *v = w->root;
+    bool same = view_in_order(w) && v->rank <= w->rank;
+    for (int d = 0; d < w->rank && same; d++) {
+        int at = d - (w->rank - v->rank);
+        same = view_dim(w, d) == (at < 0 ? 1 : v->dims[at]);
+    }
+    *out = v;
+    return same ? NULL : view_emit(m->c->g, w, v->name, before, out);
+}
+
 static npu_status map(struct mask *m, const char *name, int nin, struct graph_value *const *in,
                       enum isa_vop op, int64_t b, const float *imm, enum isa_dtype dtype,
                       struct graph_node *before, struct graph_value **out) {
@@ -176,7 +189,7 @@ static npu_status hidden(struct mask *m, struct graph_value *constant, int rank,
         struct graph_value *v, *both[2];
         struct view w;
         if (l->v->data || !narrow_view(l, rank, dims, &w)) continue;
-        NPU_TRY(view_emit(m->c->g, &w, l->v->name, before, &v));
+        NPU_TRY(emit(m, &w, before, &v));
         if (!l->keep || isa_dtype_is_float((int)v->dtype))
             NPU_TRY(truth(m, v, l->keep, before, &v));
         if (all) {
@@ -208,7 +221,7 @@ static npu_status added(struct mask *m, int rank, const int64_t *dims, struct gr
         struct graph_value *v;
         struct view w;
         if (!narrow_view(l, rank, dims, &w)) continue;
-        NPU_TRY(view_emit(m->c->g, &w, l->v->name, before, &v));
+        NPU_TRY(emit(m, &w, before, &v));
         for (int i = l->nvia - 1; i >= 0; i--)
             if (!is_move(l->via[i])) NPU_TRY(again(m, l->via[i], before, &v));
         if (all)

@@ -15,224 +15,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "isa/numeric.h"
-#include "toolchain/passes/chain.h"
-#include "toolchain/passes/mask.h"
-#include "toolchain/passes/pass.h"
+#include "toolchain/passes/attention.h"
 #include "toolchain/passes/views.h"
 
-enum { PATH = 24, TARGETS = 8 };
-
-struct match {
-    struct pass_context *c;
-    struct graph_node *product, *softmax, *value;
-    struct graph_node *path[PATH]; // from the product on to the softmax, without them
-    int npath;
-    struct graph_value *weights; // what the second product reads
-    bool zero_rows;
-    double factor, inner; // inner: before the tanh
-    bool capped, masked;
-    struct mask mask;
-};
-
-// ---- the way from the product to the softmax -------------------------------------------------
-
-static bool same_matrix(const struct graph_value *a, const struct graph_value *b) {
-    return a->rank >= 2 && b->rank >= 2 && graph_value_elems(a) == graph_value_elems(b) &&
-           !memcmp(a->dims + a->rank - 2, b->dims + b->rank - 2, 2 * sizeof *a->dims);
-}
-
-// Finds the product that v is made of; path[] gets the nodes between, last one first.
-static struct graph_node *find_product(struct match *m, const struct graph_value *v, int depth) {
-    struct graph_node *p = v->producer;
-    if (!p || depth == PATH || !graph_single_user(m->c->g, v)) return NULL;
-    m->npath = depth;
-    if (p->op == GRAPH_MATMUL) return p;
-    if (p->op != GRAPH_MAP && (p->op != GRAPH_RESHAPE || p->has_chain)) return NULL;
-    m->path[depth] = p;
-    for (int k = 0; k < p->nin; k++) {
-        if (p->inputs[k]->data || !same_matrix(p->inputs[k], v)) continue;
-        struct graph_node *found = find_product(m, p->inputs[k], depth + 1);
-        m->path[depth] = p;
-        if (found) return found;
-    }
-    return NULL;
-}
-
-// A stage's operand that is one number.
-static bool number(const struct chain *c, int64_t src, double *out) {
-    if (src >= ISA_SRC_IMM0 && src <= ISA_SRC_IMM3) {
-        *out = (double)num_float((uint32_t)c->c.imm[src - ISA_SRC_IMM0]);
-        return true;
-    }
-    if (src < ISA_SRC_IN0 || src > ISA_SRC_IN2) return false;
-    const struct graph_value *v = c->in[src - ISA_SRC_IN0];
-    if (!v || !v->data || graph_value_elems(v) != 1) return false;
-    *out = (double)num_load_f32((int)v->dtype, v->data, 0);
-    return true;
-}
-
-static struct graph_value *operand(const struct chain *c, int64_t src) {
-    return src >= ISA_SRC_IN0 && src <= ISA_SRC_IN2 ? c->in[src - ISA_SRC_IN0] : NULL;
-}
-
-static bool scale_by(struct match *m, double by) {
-    m->factor *= by;
-    return !m->masked && isfinite(by);
-}
-
-// One stage on the scores.
-static bool score_stage(struct match *m, const struct chain *c, const struct isa_stage *st,
-                        const struct graph_value *y) {
-    double x = 0;
-    bool known = number(c, st->a, &x);
-    struct graph_value *v = operand(c, st->a);
-    switch ((int)st->op) {
-    case ISA_VOP_NOP: return true;
-    case ISA_VOP_MUL: return known && scale_by(m, x);
-    case ISA_VOP_DIV: return known && scale_by(m, 1 / x);
-    case ISA_VOP_MAX: return known && x <= (y->dtype == ISA_F16 ? -65504.0 : -1e30); // a clamp
-    case ISA_VOP_TANH:
-        if (m->capped || m->masked) return false;
-        m->capped = true;
-        m->inner = m->factor;
-        m->factor = 1;
-        return true;
-    case ISA_VOP_ADD:
-        if (known && !(x > 0) && !(x < 0)) return true;
-        m->masked = true;
-        return v && mask_add(&m->mask, v, false, y);
-    default: return false;
-    }
-}
-
-// One stage on another value, which the scores meet in this stage.
-static bool other_stage(struct match *m, const struct chain *c, const struct isa_stage *st,
-                        struct graph_value *v, bool keep, const struct graph_value *score,
-                        const struct graph_value *y) {
-    bool at_a = operand(c, st->a) == score, at_b = operand(c, st->b) == score;
-    double x = 0;
-    if (st->op == ISA_VOP_SEL) {
-        if (at_a == at_b || !number(c, at_a ? st->b : st->a, &x)) return false;
-        m->masked = true;
-        return mask_hide(&m->mask, v, at_a ? !keep : keep, x, y);
-    }
-    if (!at_a || !keep) return false;
-    if (st->op == ISA_VOP_MUL && v->data && graph_value_elems(v) == 1)
-        return scale_by(m, (double)num_load_f32((int)v->dtype, v->data, 0));
-    m->masked = true;
-    return st->op == ISA_VOP_ADD && mask_add(&m->mask, v, false, y);
-}
-
-// The chain of a node whose scores are `score`: NULL, the node's own result.
-static bool read_chain(struct match *m, const struct graph_node *n,
-                       const struct graph_value *score) {
-    const struct graph_value *y = n->outputs[0];
-    struct chain c = chain_of(n);
-    struct graph_value *other = score && c.in[0] != score ? c.in[0] : NULL;
-    bool keep = true;
-    if (!isa_dtype_is_float((int)y->dtype)) return false;
-    for (int i = 0; i < chain_length(&c.c); i++) {
-        const struct isa_stage *st = &c.c.st[i];
-        if (st->save) return false;
-        if (other && st->op == ISA_VOP_NOT) {
-            keep = !keep;
-            continue;
-        }
-        if (other) {
-            if (!other_stage(m, &c, st, other, keep, score, y)) return false;
-            other = NULL;
-            continue;
-        }
-        if (operand(&c, st->a) && operand(&c, st->a) == score) return false;
-        if (!score_stage(m, &c, st, y)) return false;
-    }
-    return !other;
-}
-
-static bool read_path(struct match *m) {
-    m->factor = 1;
-    m->capped = m->masked = false;
-    if (m->product->has_chain && !read_chain(m, m->product, NULL)) return false;
-    const struct graph_value *score = m->product->outputs[0];
-    for (int k = m->npath - 1; k >= 0; k--) {
-        const struct graph_node *n = m->path[k];
-        if (n->op == GRAPH_MAP && !read_chain(m, n, score)) return false;
-        score = n->outputs[0];
-    }
-    return true;
-}
-
-// ---- from the softmax on ---------------------------------------------------------------------
-
-// Nodes that read v, at most `room`; an output counts as one more.
-static int readers(const struct graph *g, const struct graph_value *v, struct graph_node **list,
-                   int room) {
-    int n = v->is_output;
-    for (struct graph_node *p = g->first; p; p = p->next)
-        for (int k = 0; k < p->nin; k++) {
-            if (p->inputs[k] != v) continue;
-            if (n < room) list[n] = p;
-            n++;
-            break;
-        }
-    return n;
-}
-
-static bool is_nan_test(const struct graph_node *n, const struct graph_value *v) {
-    return n->op == GRAPH_MAP && n->nin == 1 && n->inputs[0] == v && chain_length(&n->chain) == 1 &&
-           n->chain.st[0].op == ISA_VOP_NE &&
-           (n->chain.st[0].a == ISA_SRC_IN0 || n->chain.st[0].a == ISA_SRC_ACC);
-}
-
-// sel(NaN?, 0, v), in one MAP or in two.
-static bool zeroes_nan(const struct match *m, struct graph_node *const *by, int n,
-                       const struct graph_value *v, struct graph_value **out) {
-    for (int k = 0; k < n; k++) {
-        struct chain c = chain_of(by[k]);
-        int stages = by[k]->op == GRAPH_MAP ? chain_length(&c.c) : 0;
-        const struct isa_stage *st = &c.c.st[n == 1 ? 1 : 0];
-        double zero;
-        if (stages != (n == 1 ? 2 : 1) || st->op != ISA_VOP_SEL || operand(&c, st->b) != v ||
-            !number(&c, st->a, &zero) || zero > 0 || zero < 0)
-            continue;
-        const struct graph_node *test = n == 1 ? by[k] : by[1 - k];
-        bool tested = n == 1
-                          ? c.c.st[0].op == ISA_VOP_NE && c.c.st[0].a == ISA_SRC_IN0 && c.in[0] == v
-                          : is_nan_test(test, v) && c.in[0] == test->outputs[0] &&
-                                graph_single_user(m->c->g, test->outputs[0]);
-        if (!tested) continue;
-        *out = by[k]->outputs[0];
-        return true;
-    }
-    return false;
-}
-
-static bool find_value(struct match *m) {
-    struct graph_value *v = m->softmax->outputs[0];
-    for (int steps = 0; steps < PATH; steps++) {
-        struct graph_node *by[2];
-        int n = readers(m->c->g, v, by, 2);
-        if (n < 1 || n > 2 || v->is_output) return false;
-        if (zeroes_nan(m, by, n, v, &v)) {
-            m->zero_rows = true;
-            continue;
-        }
-        if (n != 1) return false;
-        const struct graph_value *y = by[0]->outputs[0];
-        if (by[0]->op == GRAPH_MATMUL) {
-            m->value = by[0];
-            m->weights = v;
-            return by[0]->inputs[0] == v && by[0]->inputs[1] != v && !by[0]->has_chain &&
-                   !graph_int(by[0], GRAPH_ATTR_TRANS_A, 0) && y->rank >= 2;
-        }
-        bool cast = by[0]->op == GRAPH_MAP && by[0]->nin == 1 && !chain_length(&by[0]->chain) &&
-                    isa_dtype_is_float((int)y->dtype);
-        if (!cast && (by[0]->op != GRAPH_RESHAPE || !same_matrix(v, y))) return false;
-        v = by[0]->outputs[0];
-    }
-    return false;
-}
+enum { TARGETS = 8 };
 
 // ---- operands --------------------------------------------------------------------------------
 
@@ -247,7 +33,8 @@ static double factor_of(const struct graph_node *n) {
         return 0;
     for (int i = 0; i < chain_length(&c.c); i++) {
         const struct isa_stage *st = &c.c.st[i];
-        if (st->save || !number(&c, st->a, &x) || !(fabs(x) > 0) || !isfinite(x)) return 0;
+        if (st->save || !attention_number(&c, st->a, &x) || !(fabs(x) > 0) || !isfinite(x))
+            return 0;
         if (st->op == ISA_VOP_MUL)
             by *= x;
         else if (st->op == ISA_VOP_DIV)
@@ -423,7 +210,7 @@ static npu_status attempt(struct match *m, const struct target *t, bool weak, bo
     struct operands o;
     if (!view_operands(m, t, true, &o) && !view_operands(m, t, false, &o)) return NULL;
     m->mask = (struct mask){.c = m->c, .weak = weak};
-    if (!read_path(m) || (m->capped && !(m->factor > 0))) return NULL;
+    if (!attention_read_path(m) || (m->capped && !(m->factor > 0))) return NULL;
     NPU_TRY(mask_finish(&m->mask, t->rank, t->dims, m->value, done));
     return *done ? build(m, &o) : NULL;
 }
@@ -436,9 +223,7 @@ static npu_status fuse(struct pass_context *c, struct graph_node *softmax, bool 
     if (graph_int(softmax, GRAPH_ATTR_LOG, 0) || x->rank < 2 || !graph_value_elems(x) ||
         graph_int(softmax, GRAPH_ATTR_AXIS, 0) != x->rank - 1)
         return NULL;
-    m.product = find_product(&m, x, 0);
-    if (!m.product || !isa_dtype_is_float((int)graph_own_dtype(m.product)) || !find_value(&m))
-        return NULL;
+    if (!attention_find_value(&m) || !attention_find_product(&m)) return NULL;
     const struct graph_value *y = m.value->outputs[0], *w = m.weights;
     if (y->rank != w->rank || !isa_dtype_is_float((int)y->dtype) ||
         memcmp(y->dims, w->dims, (size_t)(y->rank - 1) * sizeof *y->dims) != 0)

@@ -97,7 +97,7 @@ static struct graph_value *rounded(struct pass_context *c, const struct graph_va
 
 // The chain only adds this input.
 static bool is_addend(const struct graph_node *n, int input) {
-    bool added = false;
+    bool added = n->op == GRAPH_ATTENTION && input == 3; // its mask
     for (int k = 0; k < 3 && n->has_chain; k++) {
         if (n->chain_in[k] != input) continue;
         int stages = chain_length(&n->chain);
@@ -115,7 +115,7 @@ static bool is_addend(const struct graph_node *n, int input) {
 }
 
 static bool of_chain(const struct graph_node *n, int input) {
-    return n->op == GRAPH_MAP || input >= n->nown;
+    return n->op == GRAPH_MAP || input >= n->nown || (n->op == GRAPH_ATTENTION && input == 3);
 }
 
 // A bias or scale: an operand of a chain that is repeated over the result. It stays f32, which is
