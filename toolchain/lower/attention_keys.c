@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-// A part takes each loading engine at least that many times a transfer's start.
+// A part takes each DMA engine at least that many times a transfer's start.
 #define LEAST_STARTS 3
 
 void attn_part(const struct attn *a, const struct attn_item *it, bool keys, int64_t columns,
@@ -47,9 +47,9 @@ void attn_hold(const struct lower *L, const struct attn *a, const struct attn_ti
     h->rows.hi = attn_keys(a, last, a->m - last).hi;
     h->done = h->ahead = h->rows.lo;
     int64_t row_bytes = t->tb * columns * lower_dtype_bytes(a->dtype);
-    int64_t loaders = lower_max(L->hw->dma_engines - 1, 1);
     int64_t least =
-        lower_ceil(LEAST_STARTS * L->hw->dma_start * L->hw->dma_width_bytes * loaders, row_bytes);
+        lower_ceil(LEAST_STARTS * L->hw->dma_start * L->hw->dma_width_bytes * L->hw->dma_engines,
+                   row_bytes);
     h->chunk = lower_max(least, lower_ceil(h->rows.hi - h->rows.lo, items_of_head(a, t)));
 }
 

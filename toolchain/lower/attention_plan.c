@@ -254,14 +254,14 @@ static void evaluate(const struct lower *L, const struct attn *a, const struct p
     if (t->heads == 1 && s.k.block[a->nb + 1] == a->s && s.k.full[a->nb - 1] > t->tb)
         round += lower_dma_cycles(L, &s.k.src, s.k.rank, s.k.first) * heads /
                  (double)L->hw->dma_engines / items;
-    // One engine is left to stores.
-    double engines = (double)L->hw->dma_engines, loaders = engines > 1 ? engines - 1 : 1;
-    double loading = in.dma_cycles / loaders, storing = out.dma_cycles;
-    double longest = engines > 1 ? (loading > storing ? loading : storing) : loading + storing;
     double bytes = in.dma_bytes + out.dma_bytes;
-    struct lower_step step = {
-        longest * engines / items,           bytes / items, round, 0, t->bytes,
-        in.first_cycles * engines / loaders, in.first_bytes};
+    struct lower_step step = {(in.dma_cycles + out.dma_cycles) / items,
+                              bytes / items,
+                              round,
+                              0,
+                              t->bytes,
+                              in.first_cycles,
+                              in.first_bytes};
     t->cycles = lower_steps_cycles(L, items, &step) + rows->last;
     double rate = hw_dram_bytes_per_cycle(L->hw);
     t->score = t->cycles + (rate > 0 ? TRAFFIC * bytes / rate : 0);

@@ -107,41 +107,50 @@ void schedule_order(struct tile_program *p, const struct schedule_options *optio
     if (p->nop) memcpy(p->ops, s.op, (size_t)p->nop * sizeof(void *));
 }
 
-// Engines, of `engines`, that the stores of each kernel take: their share of the bytes that it
-// moves, at least one, and one is left to loads.
+// Bytes that an operation moves.
+static int64_t bytes_of(const struct tile_op *t) {
+    const struct isa_pat *pat = isa_pat_get(&t->insn, t->npat > 1 ? 1 : 0); // what is written
+    return isa_pat_elems(pat) * isa_dtype_bits((int)pat->dtype) / 8;
+}
+
+// How many of the engines are left to the stores of each kernel: their share of the bytes that it
+// moves; one goes to loads. Where stores are the smaller part: none. They share the last engine
+// with loads, which wait behind them for the same computing that frees their buffers.
 static int *store_engines(const struct tile_program *p, int engines) {
-    double *moved = ARENA_ARRAY(p->arena, double, 2 * (size_t)p->nkernel + 2);
+    int64_t *moved = ARENA_ARRAY(p->arena, int64_t, 2 * (size_t)p->nkernel + 2);
     int *n = ARENA_ARRAY(p->arena, int, (size_t)p->nkernel + 1);
     for (int i = 0; i < p->nop; i++) {
         const struct tile_op *t = p->ops[i];
         if (t->insn.h.opcode != ISA_OP_COPY) continue;
-        const struct isa_pat *pat = isa_pat_get(&t->insn, 0);
-        moved[2 * (ptrdiff_t)t->kernel + (t->phase == TILE_LOAD ? 0 : 1)] +=
-            (double)isa_pat_elems(pat) * isa_dtype_bits((int)pat->dtype);
+        moved[2 * (ptrdiff_t)t->kernel + (t->phase == TILE_LOAD ? 0 : 1)] += bytes_of(t);
     }
     for (int k = 0; k < p->nkernel; k++) {
-        double sum = moved[2 * (ptrdiff_t)k] + moved[2 * (ptrdiff_t)k + 1];
-        n[k] = sum > 0 ? (int)((double)engines * moved[2 * (ptrdiff_t)k + 1] / sum + 0.5) : 1;
+        int64_t stored = moved[2 * (ptrdiff_t)k + 1], all = moved[2 * (ptrdiff_t)k] + stored;
+        if (5 * stored < 2 * all) continue;
+        n[k] = all ? (int)((double)engines * (double)stored / (double)all + 0.5) : 1;
         if (n[k] > engines - 1) n[k] = engines - 1;
         if (n[k] < 1) n[k] = 1;
     }
     return n;
 }
 
+// A load goes to the engine that has the least to move for its kernel, stores in turn to theirs.
 void schedule_queues(struct tile_program *p) {
-    int engines = (int)p->hw->dma_engines, step = -1, count = 0;
+    int engines = (int)p->hw->dma_engines;
     const int *stores = store_engines(p, engines);
+    int64_t *busy = ARENA_ARRAY(p->arena, int64_t, (size_t)(p->nkernel * engines) + 1);
     for (int i = 0; i < p->nop; i++) {
         struct tile_op *t = p->ops[i];
         if (isa_find((unsigned)t->insn.h.opcode)->cls != ISA_CLASS_DMA) continue;
-        int ns = stores[t->kernel], nl = engines > ns ? engines - ns : 1;
+        int ns = stores[t->kernel], nl = engines > ns ? engines - ns : 1, at = 0;
+        int64_t *sum = busy + (ptrdiff_t)t->kernel * engines;
         if (t->phase != TILE_LOAD) {
-            t->insn.h.engine =
-                ISA_ENGINE_DMA0 + engines - 1 - (t->step - p->kernels[t->kernel]->first_step) % ns;
-            continue;
+            int turn = (t->step - p->kernels[t->kernel]->first_step) % (ns > 0 ? ns : 1);
+            at = engines - 1 - turn;
         }
-        if (t->step != step) count = 0;
-        step = t->step;
-        t->insn.h.engine = ISA_ENGINE_DMA0 + count++ % nl;
+        for (int e = 1; e < nl && t->phase == TILE_LOAD; e++)
+            if (sum[e] < sum[at]) at = e;
+        sum[at] += bytes_of(t) + p->hw->dma_start * p->hw->dma_width_bytes;
+        t->insn.h.engine = ISA_ENGINE_DMA0 + at;
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One DMA engine moves dma.width bytes per cycle; memory is usually faster. So a large load is cut
-// along its outermost dimension into as many parts as there are loading engines.
+// along its outermost dimension into as many parts as there are engines.
 #include <string.h>
 
 #include "toolchain/schedule/schedule.h"
@@ -31,7 +31,7 @@ static int parts_of(const struct tile_program *p, const struct tile_op *t) {
     int bits = isa_dtype_bits((int)src->dtype);
     int64_t bytes = isa_pat_elems(src) * bits / 8, parts = bytes / least_bytes(p->hw);
     if (bits < 8 || isa_dtype_bits((int)dst->dtype) < 8) return 1;
-    if (parts > p->hw->dma_engines - 1) parts = p->hw->dma_engines - 1;
+    if (parts > p->hw->dma_engines) parts = p->hw->dma_engines;
     return parts < 1 ? 1 : (int)parts;
 }
 
@@ -55,7 +55,7 @@ static int split(struct tile_program *p, const struct tile_op *t, struct tile_op
 
 void schedule_split(struct tile_program *p) {
     int engines = (int)p->hw->dma_engines;
-    if (engines < 3) return;
+    if (engines < 2) return;
     struct tile_op **ops =
         ARENA_ARRAY(p->arena, struct tile_op *, (size_t)p->nop * (size_t)engines + 1);
     int n = 0;
