@@ -5,6 +5,7 @@
 #ifndef SIMULATOR_DEVICE_H
 #define SIMULATOR_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ void sim_device_watch(struct sim_device *d, exec_write_sink *written, void *ctx)
 const struct sim_totals *sim_device_totals(const struct sim_device *d);
 
 const struct hw *sim_device_hw(const struct sim_device *d);
+
+/// Whether it computes values, not just cycles.
+bool sim_device_values(const struct sim_device *d);
 
 /// Times the one job since sim_device_begin once more without computing it again: *seconds is the
 /// host time of the run loop, *cycles its length. USAGE when there was not exactly one.

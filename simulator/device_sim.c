@@ -427,6 +427,9 @@ const struct sim_totals *sim_device_totals(const struct sim_device *d) {
 const struct hw *sim_device_hw(const struct sim_device *d) {
     return &d->hw;
 }
+bool sim_device_values(const struct sim_device *d) {
+    return d->values;
+}
 
 npu_status sim_device_repeat(struct sim_device *d, uint64_t *cycles, double *seconds) {
     struct core_result r;

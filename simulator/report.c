@@ -30,7 +30,7 @@ static struct npu_tensor_info *tensors(const struct npu_session *s, enum npu_rol
     return info;
 }
 
-// Outputs that can be read; a device without values has written none.
+// Outputs that can be read: a run that ended with a fault may have left some unwritten.
 static void add_outputs(struct npu_session *s, const struct npu_tensor_info *info,
                         const size_t *index, size_t count, struct arena *a, struct trace_run *run) {
     struct trace_output *out = ARENA_ARRAY(a, struct trace_output, count + 1);
@@ -63,7 +63,7 @@ static npu_status report(struct npu_session *s, struct sim_device *d, struct are
         inputs[i] = (struct trace_input){in[i].name, "given"};
     v->run.input = inputs;
     v->run.ninput = nin;
-    add_outputs(s, out, out_index, nout, a, &v->run);
+    if (sim_device_values(d)) add_outputs(s, out, out_index, nout, a, &v->run);
     return trace_report_text(&v->run, text);
 }
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import warnings
 from ctypes import c_char_p
@@ -84,10 +85,27 @@ def compile(
             f"npu.compile takes a path or a torch.export.ExportedProgram, not "
             f"{type(model).__name__}; torch.export.export(model, inputs) makes one of a module"
         )
-    folder = tempfile.TemporaryDirectory(prefix="npu-")
-    path = os.fspath(output) if output is not None else os.path.join(folder.name, f"{name}.npu")
+    folder = tempfile.mkdtemp(prefix="npu-")
+    path = os.fspath(output) if output is not None else os.path.join(folder, f"{name}.npu")
+    try:
+        _compile(model, exported, name, folder, path, words)
+        program = Program(path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    program._own(folder)
     if exported:
-        source = os.path.join(folder.name, f"{name}.pt2")
+        from .torch_calls import adapt
+
+        adapt(program, model)
+    return program
+
+
+def _compile(
+    model: Any, exported: bool, name: str, folder: str, path: str, words: Sequence[str]
+) -> None:
+    if exported:
+        source = os.path.join(folder, f"{name}.pt2")
         with warnings.catch_warnings():  # torch warns of its own use of itself
             warnings.simplefilter("ignore", FutureWarning)
             torch_module().export.save(model, source)
@@ -95,11 +113,3 @@ def compile(
         os.unlink(source)
     else:
         compile_file(os.fspath(model), path, words)
-    program = Program(path)
-    if output is None:
-        program._folder = folder
-    if exported:
-        from .torch_calls import adapt
-
-        adapt(program, model)
-    return program

@@ -120,7 +120,7 @@ class Program:
         self._no_data = no_data
         self._arrange: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None = None
         self._finish: Callable[[list[Any]], Any] | None = None
-        self._folder: Any = None  # a temporary folder that lives as long as this
+        self._folder: Callable[[], Any] | None = None
         self._bound: dict[int, Any] = {}
         self.last_run: RunInfo | None = None
         h, api = self._handles, libraries.npu
@@ -247,7 +247,8 @@ class Program:
         with self._lock:
             self._finalizer()
             self._bound.clear()
-            self._folder = None
+            if self._folder:
+                self._folder()
 
     def __enter__(self) -> Program:
         return self
@@ -256,6 +257,10 @@ class Program:
         self.close()
 
     # ---- inside ------------------------------------------------------------------------------
+
+    def _own(self, folder: str) -> None:
+        """A temporary folder that is removed with this."""
+        self._folder = weakref.finalize(self, shutil.rmtree, folder, True)
 
     def _alive(self) -> _Handles:
         if not self._finalizer.alive:

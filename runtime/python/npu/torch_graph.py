@@ -30,6 +30,9 @@ from torch.fx import traceback as fx_traceback
 from torch.utils import _pytree as pytree
 
 
+_CHECK = re.compile(r"aten\.(_assert_|sym_constrain_range)")
+
+
 @dataclass
 class Lifted:
     """A tensor of the model that the graph takes as an input."""
@@ -52,8 +55,12 @@ class Graph:
 
     @property
     def nodes(self) -> list[torch.fx.Node]:
-        """What is computed, in order."""
-        return [n for n in self.program.graph.nodes if n.op == "call_function"]
+        """What is computed, in order. Checks of sizes that are numbers by now are left out."""
+        return [
+            n
+            for n in self.program.graph.nodes
+            if n.op == "call_function" and not (_CHECK.match(str(n.target)) and not n.users)
+        ]
 
 
 def static_inputs(gm: torch.fx.GraphModule, examples: Sequence[Any]) -> dict[int, str]:
