@@ -15,9 +15,12 @@
 #include <time.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/progress.h"
 #include "runtime/base/str.h"
 #include "runtime/container.h"
 #include "simulator/core/names.h"
+
+enum { VALUES_PERCENT = 70 }; // of the bar
 
 // Of every dispatched instruction, for faults that the timing machine finds.
 struct core_place {
@@ -80,6 +83,7 @@ static npu_status sink(void *ctx, const struct exec_dyn *dyn) {
         c->place = grown;
         c->place_cap = cap;
     }
+    progress_at(c->nplace);
     c->place[c->nplace++] = (struct core_place){dyn->pc_granule, dyn->tag};
     return units_sink(c->program, dyn);
 }
@@ -112,6 +116,7 @@ static npu_status time_program(struct core *c, uint64_t stop_seq, trace_sink *ev
     options.sink = events;
     options.sink_ctx = ctx;
     const double start = now_seconds();
+    progress_stage("cycles: instructions", units_program_count(c->program), VALUES_PERCENT, 100);
     units_run(c->machine, &options, &out->timing);
     out->run_seconds = now_seconds() - start;
     if (out->timing.end == UNITS_FAILED)
@@ -188,6 +193,7 @@ npu_status core_run(struct core *c, const struct core_job *job, struct core_resu
     exec.rows = rows_sink;
     exec.sink_ctx = c;
     const double start = now_seconds();
+    progress_stage("values: instructions", 0, 0, VALUES_PERCENT);
     npu_status st = exec_run(c->exec, &exec);
     out->exec_seconds = now_seconds() - start;
     out->exec = *exec_stats_of(c->exec);

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/progress.h"
 #include "runtime/base/str.h"
 #include "runtime/include/npu/simulator.h"
 #include "simulator/device.h"
@@ -297,11 +298,17 @@ static void print_head(struct npusim *s, struct layers *l) {
 npu_status layers_check(struct npusim *s, struct layers *l) {
     print_head(s, l);
     NPU_TRY(set_inputs(s, l));
+    uint64_t nodes = 0, done = 0;
+    for (const struct graph_node *n = l->g->first; n; n = n->next)
+        nodes++;
+    progress_stage("reference kernels: layers", nodes, 0, 100);
     for (const struct graph_node *n = l->g->first; n; n = n->next) {
+        progress_at(done++);
         NPU_TRY(check_node(s, l, n));
         arena_reset(l->scratch);
     }
     NPU_TRY(str_status(&l->lines));
+    progress_end();
     fputs(str_text(&l->lines), stdout);
     if (l->departed)
         return npu_fail(DIFFER, "%zu of %zu layers depart from the reference kernels; %s",

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // npusim: load, open the simulated device, give inputs, run, report, write, compare.
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/hw_yaml.h"
+#include "runtime/base/progress.h"
 #include "runtime/base/standard.h"
 #include "runtime/base/str.h"
 #include "runtime/base/text.h"
@@ -107,6 +110,10 @@ static npu_status report_fault(struct npusim *s, struct sim_device *d, struct tr
     return npu_status_join(npu_note(fault, "running %s", s->o->program), st);
 }
 
+static void show_progress(const struct npusim *s) {
+    if (!s->o->quiet) progress_start("npusim", STDERR_FILENO, 1.0);
+}
+
 static npu_status run(struct npusim *s, struct trace_log *log, struct layers **layers) {
     struct npusim_runs runs = {0};
     NPU_TRY(npu_program_load(s->o->program, &s->program));
@@ -116,10 +123,14 @@ static npu_status run(struct npusim *s, struct trace_log *log, struct layers **l
     NPU_TRY(npusim_tensors_list(s));
     NPU_TRY(set_scalars(s));
     NPU_TRY(npusim_set_inputs(s));
+    show_progress(s);
     if (s->o->check_layers) NPU_TRY(layers_begin(s, layers));
+    progress_end();
     struct sim_device *d = sim_device_of(s->device);
     sim_device_begin(d, s->o->trace_file ? log : NULL);
+    show_progress(s);
     npu_status st = npu_session_run(s->session, NULL);
+    progress_end();
     if (st) return report_fault(s, d, log, st);
     if (s->o->verbose)
         fprintf(stderr, "npusim: functional pass %.3f s, timing %.3f s\n",
@@ -127,9 +138,12 @@ static npu_status run(struct npusim *s, struct trace_log *log, struct layers **l
     if (!s->o->no_data) NPU_TRY(npusim_check_outputs(s));
     sim_device_watch(d, NULL, NULL);
     NPU_TRY(trace_log_finish(log));
+    show_progress(s);
     NPU_TRY(repeat(s, d, &runs));
+    progress_end();
     NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs, NULL));
     NPU_TRY(npusim_write_outputs(s));
+    show_progress(s);
     npu_status layers_differ = *layers ? layers_check(s, *layers) : NULL;
     npu_status differ = s->o->expect.n || s->o->expects ? npusim_compare(s) : NULL;
     return npu_status_join(layers_differ, differ);
@@ -154,6 +168,7 @@ int main(int argc, char **argv) {
         if (!st) st = choose_code_path();
         if (!st) st = run(&s, &log, &layers);
     }
+    progress_end();
     layers_free(layers);
     npu_session_free(s.session);
     npu_device_close(s.device);

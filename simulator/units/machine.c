@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/progress.h"
 #include "simulator/units/machine.h"
 
 // ---- counting ----
@@ -62,6 +63,7 @@ void units_tally(struct units_machine *m, const struct units_rec *r, uint64_t st
 }
 
 void units_emit(struct units_machine *m, struct trace_event *e, const struct units_rec *r) {
+    progress_at(m->completed);
     if (!m->options.sink) return;
     e->engine = r->engine;
     e->opcode = r->opcode;

@@ -5,6 +5,7 @@
 //   image
 #include "toolchain/npuc/compile.h"
 
+#include "runtime/base/progress.h"
 #include "toolchain/codegen/codegen.h"
 #include "toolchain/lower/lower.h"
 #include "toolchain/npuc/input.h"
@@ -15,6 +16,9 @@
 #ifndef NPU_VERSION
 #define NPU_VERSION "0.1.0"
 #endif
+
+// Where the bar stands when these begin; passes are before, writing is behind.
+enum { LOWER_PERCENT = 40, CODE_PERCENT = 85 };
 
 // What a search tries: part of the scratchpad that a kernel fills, loads across the border of
 // kernels, large loads cut over the DMA engines.
@@ -88,6 +92,8 @@ static npu_status search(const struct npuc_options *o, struct arena *a, struct n
     double best = 0;
     for (size_t i = 0; i < count; i++) {
         struct tile_program *p = tile_program_new(a, &r->hw);
+        const int from = LOWER_PERCENT + (int)i * (CODE_PERCENT - LOWER_PERCENT) / (int)count;
+        progress_stage("lowering and scheduling", 0, from, from);
         npu_status st = schedule(o, &variants[i], r, p);
         if (i > 0 && npu_status_code(st) == NPU_NO_FIT) {
             npu_status_free(st);
@@ -106,6 +112,7 @@ static npu_status search(const struct npuc_options *o, struct arena *a, struct n
 npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
     NPU_TRY(search(o, a, r));
     struct codegen_stream code;
+    progress_stage("code", 0, CODE_PERCENT, CODE_PERCENT);
     codegen_select(r->tiles, &code);
     if (npuc_step(o, STEP_roll)) codegen_roll(a, &code);
     r->instructions = code.n;
@@ -119,6 +126,7 @@ npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct n
 }
 
 npu_status npuc_front_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
+    progress_stage("reading", 0, 0, 0);
     NPU_TRY(npuc_read_input(o, a, r));
     return r->graph ? passes_run(r->graph, &o->pass, &r->passes) : NULL;
 }

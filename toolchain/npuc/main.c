@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // npuc: command line, out-of-memory handling, and what is written.
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/base/progress.h"
 #include "runtime/base/standard.h"
 #include "runtime/base/str.h"
 #include "toolchain/asm/asm.h"
@@ -67,17 +70,30 @@ static npu_status inspect(const struct npuc_options *o, const struct npuc_result
     return st;
 }
 
+// Whether passes print: no bar then.
+static bool prints(const struct npuc_options *o) {
+    bool any = o->quiet || o->pass.stats;
+    for (int i = 0; i < PASS_COUNT; i++)
+        any |= o->pass.dump[i];
+    return any;
+}
+
 static npu_status run(const struct npuc_options *o, struct arena *a) {
     struct npuc_result r = {0};
     if (o->list) return npuc_list(o->list);
+    if (!prints(o)) progress_start("npuc", STDERR_FILENO, 1.0);
     NPU_TRY(npuc_compile(o, a, &r));
-    if (o->info || o->disassemble) NPU_TRY(inspect(o, &r));
-    bool write = r.image && !r.from_program && (o->output || (!o->info && !o->disassemble));
+    const bool printed = o->info || o->disassemble;
+    if (printed) progress_end();
+    if (printed) NPU_TRY(inspect(o, &r));
+    bool write = r.image && !r.from_program && (o->output || !printed);
     NPU_TRY(npuc_emit(o, &r));
     NPU_TRY(npuc_report(o, &r));
     if (!write) return NULL;
     const char *path = o->output ? o->output : default_output(a, o->input);
+    progress_stage("writing", 0, 90, 100);
     NPU_TRY(container_write(r.image, path));
+    progress_end();
     summary(o, &r, path);
     return NULL;
 }
@@ -96,6 +112,7 @@ int main(int argc, char **argv) {
     npu_status st = npuc_options_parse(argc, argv, a, &o);
     npu_status_show_source(o.verbose);
     if (!st) st = run(&o, a);
+    progress_end();
     st = standard_finish(st);
     arena_free(a);
     return npu_status_report(st, "npuc");

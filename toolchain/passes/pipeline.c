@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/progress.h"
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/pass.h"
 
@@ -43,6 +44,7 @@ static npu_status run_one(struct pass_context *c, int id) {
     const struct pass_desc *d = &passes[id];
     struct pass_stat *s = &c->log->stat[id];
     measure(c->g, &s->nodes_before, &s->bytes_before);
+    progress_stage(d->name, 0, 10 + 30 * id / PASS_COUNT, 10 + 30 * id / PASS_COUNT);
     double start = now_ms();
     NPU_TRY_NOTE(d->run(c), "pass %s", d->name);
     s->ms = now_ms() - start;
