@@ -20,8 +20,10 @@
 #include <string.h>
 
 #define ENGINES ((int)ISA_ENGINES)
-#define BUCKETS 1024      // of DRAM
+#define BUCKETS 1024 // of DRAM, at least; one per operation of long programs
+#define MOST_BUCKETS 65536
 #define ONCHIP_BUCKETS 32 // of SPM and PSUM, where blocks are large against the whole
+#define PIECES 64         // of one access, at most
 enum { AT_READ, AT_DONE, EPOCHS };
 
 // seq[e][b]: operations of engine b up to this number are known to have reached epoch e.
@@ -41,7 +43,8 @@ struct access {
 };
 
 struct memory {
-    struct access *bucket[BUCKETS];
+    struct access **bucket;
+    int nbucket;
     int64_t bucket_bytes;
 };
 
@@ -63,11 +66,13 @@ struct sync {
     int sem[EPOCHS][ISA_ENGINES][ISA_ENGINES]; // semaphore number, 0: none yet
     int nsem;
     struct extra *extra;
+    struct arena *scratch;
+    int64_t looked; // accesses compared: what the time goes with
 };
 
 static int bucket_of(const struct memory *m, int64_t byte) {
     int64_t b = byte / m->bucket_bytes;
-    return b >= BUCKETS ? BUCKETS - 1 : (int)b;
+    return b >= m->nbucket ? m->nbucket - 1 : (int)b;
 }
 
 static int64_t gcd64(int64_t a, int64_t b) {
@@ -119,6 +124,49 @@ static void join(struct clock *into, const struct clock *from) {
             if (from->seq[e][b] > into->seq[e][b]) into->seq[e][b] = from->seq[e][b];
 }
 
+// A block whose outermost dimensions lie far apart, as pieces: what is between them belongs to
+// others, and pieces are found by their own addresses.
+struct pieces {
+    int n;
+    struct access at[PIECES];
+};
+
+// Dimensions, largest step first; returns how many have more than one step.
+static int by_step(const struct isa_pat *p, int order[ISA_DIMS]) {
+    int n = 0;
+    for (int d = 0; d < ISA_DIMS; d++) {
+        if (p->size[d] == 1 || p->stride[d] <= 0) continue;
+        int at = n++;
+        for (; at > 0 && p->stride[order[at - 1]] < p->stride[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    return n;
+}
+
+static void cut(const struct memory *m, const struct access *whole, struct pieces *out) {
+    const struct isa_pat *p = whole->pat;
+    int order[ISA_DIMS], dims = by_step(p, order);
+    int64_t bits = isa_dtype_bits((int)p->dtype), extent = whole->hi - whole->lo;
+    out->n = 1;
+    out->at[0] = *whole;
+    for (int i = 0; i < dims && !whole->dense; i++) {
+        int d = order[i];
+        int64_t step = p->stride[d] * bits / 8, size = p->size[d];
+        extent -= step * (size - 1);
+        // Pieces that overlap, or meet in one bucket, are not worth it.
+        if (extent > step || step < m->bucket_bytes || size * out->n > PIECES) return;
+        for (int k = out->n * (int)size - 1; k >= 0; k--) {
+            struct access *piece = &out->at[k];
+            *piece = out->at[k / size];
+            piece->lo += step * (k % size);
+            piece->hi = piece->lo + extent;
+            piece->dense = piece->run == extent;
+        }
+        out->n *= (int)size;
+    }
+}
+
 static bool absolute(const struct sync *s, int op, int k, struct access *out) {
     const struct tile_op *t = s->p->ops[op];
     enum isa_access access;
@@ -143,32 +191,43 @@ static bool ordered(const struct sync *s, int self, bool dma, const struct acces
     return s->known[self].seq[y->write ? AT_DONE : AT_READ][y->engine] >= y->seq;
 }
 
+// Puts what an access of engine `self` must know of, in one bucket, into need; true when something
+// of the same engine is among it, which a fence holds. Drops what is dead.
+static bool search(struct sync *s, struct access **at, const struct access *x, int self,
+                   int need[EPOCHS][ISA_ENGINES]) {
+    bool dma = isa_engine_class(self) == ISA_CLASS_DMA, fence = false;
+    while (*at) {
+        struct access *y = *at;
+        if (*y->dead) {
+            *at = y->next;
+            continue;
+        }
+        at = &y->next;
+        s->looked++;
+        if (ordered(s, self, dma, y) || !conflict(y, x)) continue;
+        if (y->engine == self) {
+            fence = true;
+            continue;
+        }
+        int *n = &need[y->write ? AT_DONE : AT_READ][y->engine];
+        if (y->op + 1 > *n) *n = y->op + 1;
+    }
+    return fence;
+}
+
 // Latest operations that `op` must know of: need[epoch][engine] is an operation index + 1.
 static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], bool *fence) {
     const struct tile_op *t = s->p->ops[op];
     int self = (int)t->insn.h.engine;
-    bool dma = isa_engine_class(self) == ISA_CLASS_DMA;
     for (int k = 0; k < t->npat; k++) {
         struct access x;
+        struct pieces all;
         if (!absolute(s, op, k, &x)) continue;
         struct memory *m = &s->mem[x.pat->space];
-        for (int b = bucket_of(m, x.lo); b <= bucket_of(m, x.hi - 1); b++) {
-            for (struct access **at = &m->bucket[b]; *at;) {
-                struct access *y = *at;
-                if (*y->dead) {
-                    *at = y->next;
-                    continue;
-                }
-                at = &y->next;
-                if (ordered(s, self, dma, y) || !conflict(y, &x)) continue;
-                if (y->engine == self) {
-                    *fence = true;
-                    continue;
-                }
-                int *n = &need[y->write ? AT_DONE : AT_READ][y->engine];
-                if (y->op + 1 > *n) *n = y->op + 1;
-            }
-        }
+        cut(m, &x, &all);
+        for (int i = 0; i < all.n; i++)
+            for (int b = bucket_of(m, all.at[i].lo); b <= bucket_of(m, all.at[i].hi - 1); b++)
+                *fence |= search(s, &m->bucket[b], &all.at[i], self, need);
     }
 }
 
@@ -181,24 +240,32 @@ static bool covers(const struct access *x, const struct access *y) {
            !memcmp(x->pat->stride, y->pat->stride, sizeof x->pat->stride);
 }
 
+static void remember_piece(struct sync *s, struct memory *m, struct access *x) {
+    x->dead = ARENA_NEW(s->scratch, bool);
+    for (int b = bucket_of(m, x->lo); b <= bucket_of(m, x->hi - 1); b++) {
+        for (struct access *y = m->bucket[b]; y; y = y->next) {
+            // Whoever conflicts with y from now on conflicts with x too, and x is later.
+            s->looked++;
+            bool inside = y->op != x->op && covers(x, y);
+            if (inside && (x->write || (!y->write && y->engine == x->engine))) *y->dead = true;
+        }
+        struct access *copy = ARENA_NEW(s->scratch, struct access);
+        *copy = *x;
+        copy->next = m->bucket[b];
+        m->bucket[b] = copy;
+    }
+}
+
 static void remember(struct sync *s, int op) {
     const struct tile_op *t = s->p->ops[op];
     for (int k = 0; k < t->npat; k++) {
         struct access x;
+        struct pieces all;
         if (!absolute(s, op, k, &x)) continue;
         struct memory *m = &s->mem[x.pat->space];
-        x.dead = ARENA_NEW(s->p->arena, bool);
-        for (int b = bucket_of(m, x.lo); b <= bucket_of(m, x.hi - 1); b++) {
-            for (struct access *y = m->bucket[b]; y; y = y->next) {
-                // Whoever conflicts with y from now on conflicts with x too, and x is later.
-                bool inside = y->op != op && covers(&x, y);
-                if (inside && (x.write || (!y->write && y->engine == x.engine))) *y->dead = true;
-            }
-            struct access *copy = ARENA_NEW(s->p->arena, struct access);
-            *copy = x;
-            copy->next = m->bucket[b];
-            m->bucket[b] = copy;
-        }
+        cut(m, &x, &all);
+        for (int i = 0; i < all.n; i++)
+            remember_piece(s, m, &all.at[i]);
     }
 }
 
@@ -347,19 +414,28 @@ static void splice(struct sync *s) {
 }
 
 npu_status schedule_sync(struct tile_program *p) {
-    struct sync *s = ARENA_NEW(p->arena, struct sync);
+    struct arena *scratch = arena_scratch(p->arena);
+    struct sync *s = ARENA_NEW(scratch, struct sync);
     s->p = p;
-    s->start = ARENA_ARRAY(p->arena, struct clock, (size_t)p->nop + 1);
-    s->seq = ARENA_ARRAY(p->arena, int, (size_t)p->nop + 1);
-    s->extra = ARENA_ARRAY(p->arena, struct extra, (size_t)p->nop + 1);
+    s->scratch = scratch;
+    s->start = ARENA_ARRAY(scratch, struct clock, (size_t)p->nop + 1);
+    s->seq = ARENA_ARRAY(scratch, int, (size_t)p->nop + 1);
+    s->extra = ARENA_ARRAY(scratch, struct extra, (size_t)p->nop + 1);
     int64_t bytes[ISA_DRAM + 1] = {0};
     bytes[ISA_SPM] = p->hw->spm_bytes;
     bytes[ISA_PSUM] = hw_psum_bytes(p->hw);
     bytes[ISA_DRAM] = p->dram_bytes;
-    for (int m = 0; m <= ISA_DRAM; m++)
-        s->mem[m].bucket_bytes = bytes[m] / (m == ISA_DRAM ? BUCKETS : ONCHIP_BUCKETS) + 64;
-    for (int i = 0; i < p->nop; i++)
-        NPU_TRY(one(s, i));
-    splice(s);
-    return NULL;
+    int wide = p->nop < BUCKETS ? BUCKETS : p->nop > MOST_BUCKETS ? MOST_BUCKETS : p->nop;
+    for (int m = 0; m <= ISA_DRAM; m++) {
+        s->mem[m].nbucket = m == ISA_DRAM ? wide : ONCHIP_BUCKETS;
+        s->mem[m].bucket = ARENA_ARRAY(scratch, struct access *, (size_t)s->mem[m].nbucket);
+        s->mem[m].bucket_bytes = bytes[m] / s->mem[m].nbucket + 64;
+    }
+    npu_status st = NULL;
+    for (int i = 0; i < p->nop && !st; i++)
+        st = one(s, i);
+    if (!st) splice(s);
+    p->sync_work = s->looked;
+    arena_free(scratch);
+    return st;
 }

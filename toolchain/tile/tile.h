@@ -117,6 +117,7 @@ struct tile_program {
     int next_step;
     int64_t dram_bytes, spm_peak_bytes, spm_bound_bytes, psum_peak_bytes, scratch_peak_bytes,
         scratch_bound_bytes; // filled by plan
+    int64_t sync_work;       // accesses that schedule_sync compared
 };
 
 struct tile_program *tile_program_new(struct arena *a, const struct hw *hw);

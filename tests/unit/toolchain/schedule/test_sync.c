@@ -61,6 +61,23 @@ struct engine {
     bool busy;
 };
 
+// Some byte of one block is one of the other: element by element.
+static bool shares_bytes(const struct isa_pat *a, int64_t a_at, const struct isa_pat *b,
+                         int64_t b_at) {
+    bool rows = a->size[1] > 1 || b->size[1] > 1 || a->size[2] > 1 || b->size[2] > 1;
+    if (!rows && a->stride[0] <= 1 && b->stride[0] <= 1) return true; // their extents meet
+    for (int64_t i = 0; i < isa_pat_elems(a); i++)
+        for (int64_t j = 0; j < isa_pat_elems(b); j++) {
+            int64_t x = i, y = j, at = a_at + a->base, bt = b_at + b->base;
+            for (int d = 0; d < ISA_DIMS; x /= a->size[d], y /= b->size[d], d++) {
+                at += x % a->size[d] * a->stride[d] * 4;
+                bt += y % b->size[d] * b->stride[d] * 4;
+            }
+            if (at < bt + 4 && bt < at + 4) return true;
+        }
+    return false;
+}
+
 static bool touches(const struct tile_program *p, int y, int x, bool *only_reads) {
     int64_t alo, ahi, blo, bhi;
     enum isa_access aa, ba;
@@ -75,6 +92,9 @@ static bool touches(const struct tile_program *p, int y, int x, bool *only_reads
                                   *t = p->bufs[p->ops[x]->operand[j].buf];
             if (s->space != t->space || !((aa | ba) & ISA_W)) continue;
             if (alo + s->addr[0] >= bhi + t->addr[0] || blo + t->addr[0] >= ahi + s->addr[0])
+                continue;
+            if (!shares_bytes(isa_pat_get(&p->ops[y]->insn, i), s->addr[0],
+                              isa_pat_get(&p->ops[x]->insn, j), t->addr[0]))
                 continue;
             found = true;
             if (aa & ISA_W) *only_reads = false;
@@ -130,6 +150,74 @@ Test(sync, every_dependence_holds_at_any_speed) {
             run(p);
         arena_free(a);
     }
+}
+
+// Loads and stores of blocks whose rows lie far apart: these are found row by row.
+static struct tile_program *strided_program(struct arena *a, const struct hw *hw, int n) {
+    struct tile_program *p = tile_program_new(a, hw);
+    tile_kernel_begin(p, "k", "copy", "k", NULL, 0);
+    int spm = tile_add_spm(p, "b", 65536, 1),
+        dram = tile_add_dram(p, "d", TILE_SCRATCH, 1 << 20, NULL, NULL);
+    p->dram_bytes = 1 << 20;
+    for (int i = 0; i < n; i++) {
+        bool load = draw(2);
+        struct tile_op *t = tile_emit(p, ISA_OP_COPY, load ? TILE_LOAD : TILE_STORE);
+        int64_t size[3] = {1 + draw(4), 1 + draw(4), 1 + draw(4)},
+                far[3] = {draw(4) ? 1 : 3, 2000 + 8 * draw(3), 40000 + 2000 * draw(3)},
+                near[3] = {1, 4, 16};
+        int64_t at = (draw(20) + 2000 * draw(5)) * 4;
+        tile_operand(t, load ? 0 : 1, p, (struct tile_place){dram, 0, ISA_F32, at}, 3, size, far);
+        tile_operand(t, load ? 1 : 0, p, (struct tile_place){spm, 0, ISA_F32, 256 * (i % 200)}, 3,
+                     size, near);
+        t->insn.h.engine = ISA_ENGINE_DMA0 + draw(4);
+    }
+    return p;
+}
+
+Test(sync, blocks_of_far_rows) {
+    struct hw hw;
+    hw_defaults(&hw);
+    for (int round = 0; round < 30; round++) {
+        seed = 104729u * (uint64_t)(round + 1);
+        struct arena *a = arena_new();
+        struct tile_program *p = strided_program(a, &hw, 40 + (int)draw(60));
+        cr_assert_null(schedule_sync(p));
+        for (int k = 0; k < 2; k++)
+            run(p);
+        arena_free(a);
+    }
+}
+
+// A large image of four planes stored strip by strip: what is compared grows with the strips, not
+// with their square.
+static int64_t work_of_strips(int strips) {
+    struct hw hw;
+    hw_defaults(&hw);
+    struct arena *a = arena_new();
+    struct tile_program *p = tile_program_new(a, &hw);
+    tile_kernel_begin(p, "k", "copy", "k", NULL, 0);
+    int64_t plane = (int64_t)strips * 1024, size[2] = {1024, 4}, near[2] = {1, 1024},
+            far[2] = {1, plane};
+    int spm = tile_add_spm(p, "b", 16384, 1),
+        dram = tile_add_dram(p, "d", TILE_SCRATCH, 16 * plane, NULL, NULL);
+    p->dram_bytes = 16 * plane;
+    for (int i = 0; i < strips; i++) {
+        struct tile_op *t = tile_emit(p, ISA_OP_COPY, TILE_STORE);
+        tile_operand(t, 0, p, (struct tile_place){spm, 0, ISA_F32, 0}, 2, size, near);
+        tile_operand(t, 1, p, (struct tile_place){dram, 0, ISA_F32, 4096 * (int64_t)i}, 2, size,
+                     far);
+        t->insn.h.engine = ISA_ENGINE_DMA0 + (unsigned)i % 2;
+    }
+    cr_assert_null(schedule_sync(p));
+    int64_t work = p->sync_work;
+    arena_free(a);
+    return work;
+}
+
+Test(sync, work_grows_with_the_program) {
+    int64_t some = work_of_strips(2000), twice = work_of_strips(4000);
+    cr_expect_lt(twice, 5 * some / 2, "%lld comparisons, then %lld", (long long)some,
+                 (long long)twice);
 }
 
 Test(sync, one_queue_needs_a_fence_and_no_semaphore) {
