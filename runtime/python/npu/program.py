@@ -276,6 +276,7 @@ class Program:
         for i in range(api.npu_program_tensor_count(h.program, role)):
             c = CTensorInfo()
             check(api.npu_program_tensor(h.program, role, i, byref(c)))
+            c.name = bytes(c.name)  # a copy: the library's ends with the program
             found.append(c)
         return found
 
