@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define CHOICES 16
-#define TRAFFIC \
-    0.25 // of the memory's time: what transfers hidden behind computing take from others
+// Of the memory's time: what transfers hidden behind computing take from others.
+#define TRAFFIC 0.25
 #define LONGEST 65536 // of a pattern's dimension
 
 int attn_pair(const struct attn_tile *t) {

@@ -7,7 +7,8 @@
 //   need = accesses of earlier operations Y that X's accesses conflict with (by address; strided
 //   blocks that provably interleave
 //          without touching do not conflict)
-//   a conflict with Y on the same DMA queue sets X's fence; on the same MXU or VEC the engine's own
+//   a conflict with Y on the same DMA queue sets X's fence, unless X's waits imply that Y is
+//   complete; on the same MXU or VEC the engine's own
 //   order is enough for another engine B: X must know that Y is complete, or, where Y only read,
 //   that its operands were read what A knows already (vector clock: per engine the last operation
 //   known complete / read) drops out for what remains: the latest Y of B signals semaphore (B, A,
@@ -191,11 +192,11 @@ static bool ordered(const struct sync *s, int self, bool dma, const struct acces
     return s->known[self].seq[y->write ? AT_DONE : AT_READ][y->engine] >= y->seq;
 }
 
-// Puts what an access of engine `self` must know of, in one bucket, into need; true when something
-// of the same engine is among it, which a fence holds. Drops what is dead.
-static bool search(struct sync *s, struct access **at, const struct access *x, int self,
-                   int need[EPOCHS][ISA_ENGINES]) {
-    bool dma = isa_engine_class(self) == ISA_CLASS_DMA, fence = false;
+// Puts what an access of engine `self` must know of, in one bucket, into need; of the same queue
+// the latest into *same: its number on the engine. Drops what is dead.
+static void search(struct sync *s, struct access **at, const struct access *x, int self,
+                   int need[EPOCHS][ISA_ENGINES], int *same) {
+    bool dma = isa_engine_class(self) == ISA_CLASS_DMA;
     while (*at) {
         struct access *y = *at;
         if (*y->dead) {
@@ -206,17 +207,16 @@ static bool search(struct sync *s, struct access **at, const struct access *x, i
         s->looked++;
         if (ordered(s, self, dma, y) || !conflict(y, x)) continue;
         if (y->engine == self) {
-            fence = true;
+            if (y->seq > *same) *same = y->seq;
             continue;
         }
         int *n = &need[y->write ? AT_DONE : AT_READ][y->engine];
         if (y->op + 1 > *n) *n = y->op + 1;
     }
-    return fence;
 }
 
 // Latest operations that `op` must know of: need[epoch][engine] is an operation index + 1.
-static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], bool *fence) {
+static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], int *same) {
     const struct tile_op *t = s->p->ops[op];
     int self = (int)t->insn.h.engine;
     for (int k = 0; k < t->npat; k++) {
@@ -227,7 +227,7 @@ static void collect(struct sync *s, int op, int need[EPOCHS][ISA_ENGINES], bool 
         cut(m, &x, &all);
         for (int i = 0; i < all.n; i++)
             for (int b = bucket_of(m, all.at[i].lo); b <= bucket_of(m, all.at[i].hi - 1); b++)
-                *fence |= search(s, &m->bucket[b], &all.at[i], self, need);
+                search(s, &m->bucket[b], &all.at[i], self, need, same);
     }
 }
 
@@ -365,9 +365,9 @@ static npu_status one(struct sync *s, int op) {
     struct tile_op *t = s->p->ops[op];
     int self = (int)t->insn.h.engine;
     int need[EPOCHS][ISA_ENGINES] = {{0}};
-    bool fence = false;
+    int same = 0;
     s->seq[op] = ++s->count[self];
-    collect(s, op, need, &fence);
+    collect(s, op, need, &same);
     struct clock *k = &s->known[self];
     for (int b = 0; b < ENGINES; b++) {
         if (need[AT_DONE][b] && k->seq[AT_DONE][b] >= s->seq[need[AT_DONE][b] - 1])
@@ -382,7 +382,8 @@ static npu_status one(struct sync *s, int op) {
     for (int e = 0; e < EPOCHS; e++)
         for (int b = 0; b < ENGINES; b++)
             if (need[e][b]) NPU_TRY(wait_for(s, op, need[e][b] - 1, e));
-    if (fence) {
+    // Whoever the operation waited for may have waited for its own queue's conflict in turn.
+    if (same > k->seq[AT_DONE][self]) {
         const struct isa_insn_desc *d = isa_find((unsigned)t->insn.h.opcode);
         for (int f = 0; f < d->nfield; f++)
             if (!strcmp(d->field[f].name, "fence"))
