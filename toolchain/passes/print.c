@@ -4,11 +4,11 @@
 #include "toolchain/passes/pass.h"
 
 void pass_print_stats(const struct pass_log *log, FILE *to) {
-    fprintf(to, "%-14s %8s %8s %14s %14s %9s\n", "pass", "nodes", "after", "bytes", "after", "ms");
+    fprintf(to, "%-15s %8s %8s %14s %14s %9s\n", "pass", "nodes", "after", "bytes", "after", "ms");
     for (int i = 0; i < PASS_COUNT; i++) {
         const struct pass_stat *s = &log->stat[i];
         if (!s->ran) continue;
-        fprintf(to, "%-14s %8d %8d %14lld %14lld %9.3f\n", passes[i].name, s->nodes_before,
+        fprintf(to, "%-15s %8d %8d %14lld %14lld %9.3f\n", passes[i].name, s->nodes_before,
                 s->nodes_after, (long long)s->bytes_before, (long long)s->bytes_after, s->ms);
     }
 }
