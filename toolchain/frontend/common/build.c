@@ -160,9 +160,21 @@ static void limit_index(struct graph_value *v, int64_t limit, int depth) {
         limit_index(n->inputs[k], limit, depth - 1);
 }
 
+npu_status build_check_index(const struct graph_value *index, int64_t size) {
+    for (int64_t k = 0; index->data && k < graph_value_elems(index); k++) {
+        int64_t i = num_load_i64(index->dtype, index->data, k);
+        if (i < -size || i >= size)
+            return npu_fail(BAD_INPUT, "index %lld ('%s'[%lld]), expected %lld to %lld",
+                            (long long)i, index->name, (long long)k, (long long)-size,
+                            (long long)size - 1);
+    }
+    return NULL;
+}
+
 npu_status build_gather(const struct build *b, struct graph_value *x, struct graph_value *index,
                         int axis, struct graph_value **out) {
     struct graph_value *in[2] = {x, index};
+    if (isa_dtype_is_int(index->dtype)) NPU_TRY(build_check_index(index, x->dims[axis]));
     struct graph_node *node = build_core(b, GRAPH_GATHER, 2, in);
     graph_set_int(b->g, node, GRAPH_ATTR_AXIS, axis);
     NPU_TRY(build_emit(b, node, out));

@@ -58,9 +58,12 @@ NPU_MUST_USE npu_status build_slice(const struct build *b, struct graph_value *x
 NPU_MUST_USE npu_status build_concat(const struct build *b, int count,
                                      struct graph_value *const *in, int axis,
                                      struct graph_value **out);
-// Notes at the inputs of the graph that the index comes from how large it may be.
+// Notes at the inputs of the graph that the index comes from how large it may be. BAD_INPUT: a
+// known index out of range.
 NPU_MUST_USE npu_status build_gather(const struct build *b, struct graph_value *x,
                                      struct graph_value *index, int axis, struct graph_value **out);
+// BAD_INPUT: integers that are known, of which one is not within -size .. size - 1.
+NPU_MUST_USE npu_status build_check_index(const struct graph_value *index, int64_t size);
 NPU_MUST_USE npu_status build_pad(const struct build *b, struct graph_value *x,
                                   const int64_t *before, const int64_t *after, const char *mode,
                                   double value, struct graph_value **out);

@@ -18,6 +18,19 @@ npu_status index_from_end(const struct build *b, struct graph_value *index, int6
     return build_map(b, ISA_I64, "add $0 =tmp; mov in0; lt 0; sel tmp in0", &s, 1, &index, out);
 }
 
+npu_status index_within(const struct build *b, struct graph_value *index, int64_t size,
+                        struct graph_value **out) {
+    const double params[2] = {(double)size, INDEX_NOWHERE};
+    if (!isa_dtype_is_int(index->dtype) || size > INT32_MAX)
+        return index_from_end(b, index, size, out); // says what is wrong
+    NPU_TRY(build_check_index(index, size));
+    if (index->data) return index_from_end(b, index, size, out);
+    return build_map(b, ISA_I64,
+                     "add $0 =tmp; mov in0; lt 0; sel tmp in0 =tmp; lt 0; sel $1 tmp =tmp; ge $0; "
+                     "sel $1 tmp",
+                     params, 1, &index, out);
+}
+
 npu_status index_elements(const struct build *b, struct graph_value *x, struct graph_value *index,
                           int axis, struct graph_value **out) {
     int64_t total = graph_value_elems(x);
@@ -32,7 +45,7 @@ npu_status index_flat(const struct build *b, int count, struct graph_value *cons
     int64_t stride = 1;
     for (int k = count - 1; k >= 0; k--) {
         double factor = (double)stride;
-        NPU_TRY(index_from_end(b, index[k], sizes[k], &part));
+        NPU_TRY((count > 1 ? index_within : index_from_end)(b, index[k], sizes[k], &part));
         if (stride != 1) NPU_TRY(build_map(b, ISA_I64, "mul $0", &factor, 1, &part, &part));
         if (flat) NPU_TRY(build_map2(b, "add in1", flat, part, &part));
         flat = part;
@@ -80,7 +93,10 @@ npu_status index_rows(const struct build *b, struct graph_value *x, struct graph
         else
             merged[rank++] = x->dims[d];
     }
-    NPU_TRY(flat_rows(b, x, index, &flat));
+    if (depth == 1) // the gather counts from the end itself
+        NPU_TRY(build_reshape(b, index, index->rank - 1, index->dims, &flat));
+    else
+        NPU_TRY(flat_rows(b, x, index, &flat));
     NPU_TRY(build_reshape(b, x, rank, merged, &x));
     return build_gather(b, x, flat, 0, out);
 }

@@ -10,6 +10,12 @@
 // index < 0 ? index + size : index, as i64.
 NPU_MUST_USE npu_status index_from_end(const struct build *b, struct graph_value *index,
                                        int64_t size, struct graph_value **out);
+// The same for an index that becomes a part of a flat one: what is out of range, which would be the
+// place of another element there, becomes INDEX_NOWHERE, and stays beyond the end. BAD_INPUT: a
+// known index out of range.
+#define INDEX_NOWHERE 2147483647.0
+NPU_MUST_USE npu_status index_within(const struct build *b, struct graph_value *index, int64_t size,
+                                     struct graph_value **out);
 // One number out of one index per dimension, of dimensions `sizes`; the indices broadcast.
 NPU_MUST_USE npu_status index_flat(const struct build *b, int count,
                                    struct graph_value *const *index, const int64_t *sizes,

@@ -5,11 +5,16 @@
 //   P = X W' + Wb + Rb                      [T, B, gates * H]
 //   for each step t: G = P[t] + h R'        [B, gates * H], then the gates' maps
 //
-// Backward directions walk from the last step.
+// Backward directions walk from the last step. Where sequences are shorter than the input, a step
+// that does not count for a sequence leaves its state as it was.
 
 #include "toolchain/frontend/common/recurrent.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "isa/numeric.h"
+#include "toolchain/frontend/common/functions.h"
 
 // One direction's state while it is walked.
 struct walk {
@@ -18,6 +23,7 @@ struct walk {
     struct graph_value *p;  // [T, B, gates * H]
     struct graph_value *rb; // GRU, before_reset: R's bias of the hidden gate [H], else NULL
     struct graph_value *h, *c;
+    struct graph_value *lengths; // [B, 1], or NULL
 };
 
 // Part of x along its first dimension: x[at .. at + count), the dimension dropped when count is 1
@@ -68,6 +74,11 @@ static npu_status project(const struct build *b, struct graph_value *x, struct w
 
 static npu_status apply(const struct build *b, const struct walk *w, int which,
                         struct graph_value *x, struct graph_value **out) {
+    // The cell's own activation is not of a gate.
+    const double limits[2] = {-w->w->clip, w->w->clip};
+    if (w->w->clip > 0 && which < 2)
+        NPU_TRY(build_map(b, ISA_DTYPE_NONE, "max $0; min $1", limits, 1, &x, &x));
+    if (!strcmp(w->w->chain[which], "softplus")) return build_softplus(b, x, out);
     return build_map1(b, w->w->chain[which], x, out);
 }
 
@@ -140,6 +151,7 @@ static npu_status step_lstm(const struct build *b, struct walk *w, struct graph_
         NPU_TRY(gate(b, r, t, 1, 1, &o));
         NPU_TRY(gate(b, r, t, 2, 1, &f));
     }
+    if (w->w->couple) NPU_TRY(build_map1(b, "rsub 1", i, &f));
     NPU_TRY(apply(b, w, 1, cell, &cell));
     NPU_TRY(build_map2(b, "mul in1", i, cell, &t));
     NPU_TRY(build_map(b, f->dtype, "mul in1; add in2", NULL, 3,
@@ -150,6 +162,50 @@ static npu_status step_lstm(const struct build *b, struct walk *w, struct graph_
     }
     NPU_TRY(apply(b, w, 2, w->c, &t));
     return build_map2(b, "mul in1", o, t, &w->h);
+}
+
+// Known lengths have to be within the steps; those that are all of them are dropped.
+static npu_status take_lengths(const struct build *b, struct walk *w) {
+    struct graph_value *v = w->w->lengths;
+    const struct recurrent *r = w->r;
+    if (!v) return NULL;
+    if (v->rank != 1 || v->dims[0] != r->batch || !isa_dtype_is_int(v->dtype))
+        return npu_fail(BAD_INPUT, "the lengths '%s' are not %lld integers", v->name,
+                        (long long)r->batch);
+    bool whole = v->data;
+    for (int64_t k = 0; v->data && k < r->batch; k++) {
+        int64_t length = num_load_i64(v->dtype, v->data, k);
+        if (length < 0 || length > r->steps)
+            return npu_fail(BAD_INPUT, "length %lld of sequence %lld, expected 0 to %lld",
+                            (long long)length, (long long)k, (long long)r->steps);
+        whole = whole && length == r->steps;
+    }
+    return whole ? NULL : build_reshape(b, v, 2, (int64_t[]){r->batch, 1}, &w->lengths);
+}
+
+// Whether every element of a constant is true.
+static bool all_true(const struct graph_value *v) {
+    for (int64_t k = 0; v->data && k < graph_value_elems(v); k++)
+        if (!num_load_i64(v->dtype, v->data, k)) return false;
+    return v->data != NULL;
+}
+
+// State and result of step t, where `before` is the state before it.
+static npu_status keep(const struct build *b, struct walk *w, const struct walk *before, int64_t t,
+                       struct graph_value **y) {
+    struct graph_value *counts;
+    double step = (double)t;
+    *y = w->h;
+    if (!w->lengths) return NULL;
+    NPU_TRY(build_map(b, ISA_BOOL, "gt $0", &step, 1, &w->lengths, &counts));
+    if (all_true(counts)) return NULL;
+    NPU_TRY(
+        build_map(b, w->h->dtype, "sel in1 0", NULL, 2, (struct graph_value *[]){counts, w->h}, y));
+    NPU_TRY(build_map(b, w->h->dtype, "sel in1 in2", NULL, 3,
+                      (struct graph_value *[]){counts, w->h, before->h}, &w->h));
+    if (w->r->gates != 4) return NULL;
+    return build_map(b, w->c->dtype, "sel in1 in2", NULL, 3,
+                     (struct graph_value *[]){counts, w->c, before->c}, &w->c);
 }
 
 npu_status recurrent_walk(const struct build *b, const struct recurrent *r, struct graph_value *x,
@@ -163,15 +219,17 @@ npu_status recurrent_walk(const struct build *b, const struct recurrent *r, stru
     }
     if (!w.h) w.h = zero;
     if (!w.c) w.c = zero;
+    NPU_TRY(take_lengths(b, &w));
     NPU_TRY(project(b, x, &w));
     for (int64_t k = 0; k < r->steps; k++) {
         int64_t t = weights->backward ? r->steps - 1 - k : k;
+        const struct walk before = w;
         struct graph_value *p;
         NPU_TRY(recurrent_rows(b, w.p, t, 1, true, &p));
         if (r->gates == 1) NPU_TRY(step_rnn(b, &w, p));
         if (r->gates == 3) NPU_TRY(step_gru(b, &w, p));
         if (r->gates == 4) NPU_TRY(step_lstm(b, &w, p));
-        ys[t] = w.h;
+        NPU_TRY(keep(b, &w, &before, t, &ys[t]));
     }
     *h = w.h;
     if (r->gates == 4) *c = w.c;

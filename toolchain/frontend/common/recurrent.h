@@ -19,12 +19,16 @@ struct recurrent_weights {
     struct graph_value *rec;     // [gates * H, H]
     struct graph_value *wb, *rb; // [gates * H] each, or both NULL
     struct graph_value *peep;    // LSTM: [3 * H] for i, o, f, or NULL
-    const char *chain[3];        // activations as chains: RNN 1, GRU 2, LSTM 3
+    const char *chain[3];        // activations as chains, or "softplus": RNN 1, GRU 2, LSTM 3
     bool backward;
+    double clip;                 // gates see values within +-clip; 0: as they are
+    bool couple;                 // LSTM: the forget gate is 1 - the input gate
+    struct graph_value *lengths; // integers [B]: steps from there on do not count; NULL: all do
 };
 
 // x[T,B,I]. *h and *c [B,H] are the initial states, NULL: zeros, and become the last ones (*c for
-// LSTM only). ys[t], one per step, are the states after each step.
+// LSTM only). ys[t], one per step, are the states after each step, zeros where it does not count.
+// BAD_INPUT: known lengths beyond the number of steps.
 NPU_MUST_USE npu_status recurrent_walk(const struct build *b, const struct recurrent *r,
                                        struct graph_value *x,
                                        const struct recurrent_weights *weights,

@@ -230,7 +230,7 @@ npu_status scatter_positions(const struct build *b, const struct graph_value *x,
         step *= (double)x->dims[d];
     struct graph_value *base =
         graph_add_const(b->g, b->label, ISA_I64, index->rank, index->dims, offsets);
-    NPU_TRY(index_from_end(b, index, x->rank ? x->dims[axis] : 1, &index));
+    NPU_TRY(index_within(b, index, x->rank ? x->dims[axis] : 1, &index));
     return build_map(b, ISA_I64, "mul $0; add in1", &step, 2, (struct graph_value *[]){index, base},
                      out);
 }

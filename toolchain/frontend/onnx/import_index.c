@@ -26,13 +26,42 @@ npu_status import_gather_elements(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
+// The first `count` dimensions of x and index are the same: their own numbers come before each row
+// of the index.
+static npu_status with_batches(struct onnx_node *n, const struct graph_value *x, int count,
+                               struct graph_value *index, struct graph_value **out) {
+    struct graph_value *parts[GRAPH_MAX_RANK + 1], *numbers;
+    int64_t dims[GRAPH_MAX_RANK], own[GRAPH_MAX_RANK];
+    for (int d = 0; d < index->rank; d++)
+        dims[d] = d == index->rank - 1 ? 1 : index->dims[d];
+    for (int k = 0; k < count; k++) {
+        if (x->dims[k] != index->dims[k])
+            return npu_fail(BAD_INPUT, "dimension %d of '%s' is %lld, of the indices '%s' %lld", k,
+                            x->name, (long long)x->dims[k], index->name, (long long)index->dims[k]);
+        int64_t *range = ARENA_ARRAY(n->m->arena, int64_t, (size_t)x->dims[k] + 1);
+        for (int64_t i = 0; i < x->dims[k]; i++)
+            range[i] = i;
+        for (int d = 0; d < index->rank; d++)
+            own[d] = d == k ? x->dims[k] : 1;
+        numbers = onnx_new_ints(n, index->rank, own, range);
+        NPU_TRY(onnx_expand(n, numbers, index->rank, dims, &parts[k]));
+    }
+    NPU_TRY(onnx_cast(n, index, ISA_I64, &parts[count]));
+    return onnx_concat(n, count + 1, parts, index->rank - 1, out);
+}
+
 npu_status import_gather_nd(struct onnx_node *n) {
-    struct graph_value *y;
+    struct graph_value *x, *index, *y;
     NPU_TRY(onnx_need(n, 2, 2));
-    if (onnx_int(n, "batch_dims", 0))
-        return npu_fail(UNSUPPORTED, "batch_dims %lld, expected 0",
-                        (long long)onnx_int(n, "batch_dims", 0));
-    NPU_TRY(index_rows(&n->b, n->in[0], n->in[1], &y));
+    x = n->in[0];
+    index = n->in[1];
+    int64_t batches = onnx_int(n, "batch_dims", 0);
+    if (batches < 0 || batches >= x->rank || batches >= index->rank)
+        if (batches)
+            return npu_fail(BAD_INPUT, "batch_dims %lld of '%s' of rank %d and '%s' of rank %d",
+                            (long long)batches, x->name, x->rank, index->name, index->rank);
+    if (batches) NPU_TRY(with_batches(n, x, (int)batches, index, &index));
+    NPU_TRY(index_rows(&n->b, x, index, &y));
     return onnx_bind(n, 0, y);
 }
 

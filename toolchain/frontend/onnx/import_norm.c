@@ -122,22 +122,27 @@ npu_status import_groupnorm(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
-// (x - mean) / (sqrt(mean of squares) + 1e-9)
+// (x - mean) / (sqrt(mean of squares) + 1e-9): a layer norm over the axes, moved to the end.
 npu_status import_mvn(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 1, 1));
-    int64_t axes[GRAPH_MAX_RANK] = {0, 2, 3}, sorted[GRAPH_MAX_RANK];
+    int64_t axes[GRAPH_MAX_RANK] = {0, 2, 3}, sorted[GRAPH_MAX_RANK], perm[GRAPH_MAX_RANK],
+            back[GRAPH_MAX_RANK];
     int count = onnx_ints_into(n, "axes", axes, GRAPH_MAX_RANK);
     unsigned mask;
-    if (count < 0) count = 3;
-    struct graph_value *x = n->in[0], *mean, *d, *deviation;
-    NPU_TRY(onnx_axes(n, axes, count, x->rank, sorted, &mask));
-    NPU_TRY(onnx_reduce(n, x, "mean", count, sorted, true, &mean));
-    NPU_TRY(onnx_map2(n, "sub in1", x, mean, &d));
-    NPU_TRY(onnx_map1(n, "mul acc", d, &deviation));
-    NPU_TRY(onnx_reduce(n, deviation, "mean", count, sorted, true, &deviation));
-    NPU_TRY(onnx_map1(n, "sqrt; add 1e-9", deviation, &deviation));
-    NPU_TRY(onnx_map2(n, "div in1", d, deviation, &d));
-    return onnx_bind(n, 0, d);
+    struct graph_value *y = n->in[0];
+    int kept = 0;
+    NPU_TRY(onnx_axes(n, axes, count < 0 ? 3 : count, y->rank, sorted, &mask));
+    for (int pass = 0, at = 0; pass < 2; pass++) {
+        for (int d = 0; d < y->rank; d++)
+            if ((mask >> d & 1) == (unsigned)pass) perm[at++] = d;
+        if (pass == 0) kept = at;
+    }
+    for (int d = 0; d < y->rank; d++)
+        back[perm[d]] = d;
+    NPU_TRY(onnx_transpose(n, y, perm, &y));
+    NPU_TRY(build_norm(&n->b, GRAPH_LAYERNORM, 1, &y, kept, 1e-18, &y));
+    NPU_TRY(onnx_transpose(n, y, back, &y));
+    return onnx_bind(n, 0, y);
 }
 
 npu_status import_lpnorm(struct onnx_node *n) {

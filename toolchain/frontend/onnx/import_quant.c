@@ -47,6 +47,19 @@ static npu_status is_integer(struct onnx_node *n, const struct graph_value *v) {
                     isa_dtype_name(v->dtype));
 }
 
+// Values of 4 bits in bytes: the engines read packed ones, they do not write them.
+static npu_status quantize_to_4_bits(struct onnx_node *n, struct graph_value *x,
+                                     struct graph_value *scale, struct graph_value *zero,
+                                     bool negative, struct graph_value **out) {
+    const double ends[2] = {negative ? -8 : 0, negative ? 7 : 15};
+    enum isa_dtype type = negative ? ISA_I8 : ISA_U8;
+    if (zero) NPU_TRY(onnx_cast(n, zero, type, &zero));
+    return onnx_map(n, type,
+                    zero ? "div in1; round; add in2; max $0; min $1"
+                         : "div in1; round; max $0; min $1",
+                    ends, zero ? 3 : 2, (struct graph_value *[]){x, scale, zero}, out);
+}
+
 // round(x / scale) + zero, saturated
 npu_status import_quantize(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 2, 3));
@@ -63,6 +76,10 @@ npu_status import_quantize(struct onnx_node *n) {
     }
     NPU_TRY(spread(n, x, n->in[1], &scale));
     NPU_TRY(onnx_cast(n, x, ISA_F32, &x));
+    if (type == ISA_I4 || type == ISA_U4) {
+        NPU_TRY(quantize_to_4_bits(n, x, scale, zero, type == ISA_I4, &y));
+        return onnx_bind(n, 0, y);
+    }
     NPU_TRY(onnx_map(n, type, zero ? "div in1; round; add in2" : "div in1; round", NULL,
                      zero ? 3 : 2, (struct graph_value *[]){x, scale, zero}, &y));
     return onnx_bind(n, 0, y);
@@ -75,6 +92,7 @@ npu_status import_dequantize(struct onnx_node *n) {
     NPU_TRY(is_integer(n, x));
     NPU_TRY(spread(n, x, n->in[1], &scale));
     if (onnx_given(n, 2)) NPU_TRY(spread(n, x, n->in[2], &zero));
+    if (zero && x->dtype != zero->dtype) NPU_TRY(onnx_cast(n, zero, x->dtype, &zero));
     if (zero)
         NPU_TRY(onnx_map(n, scale->dtype, "sub in1; mul in2", NULL, 3,
                          (struct graph_value *[]){x, zero, scale}, &y));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RNN, GRU and LSTM: attributes and inputs of each direction, which common/recurrent.c walks.
-// Sequences must all be of full length.
+
+#define _POSIX_C_SOURCE 200809L
 
 #include <string.h>
+#include <strings.h>
 
-#include "isa/numeric.h"
 #include "toolchain/frontend/common/recurrent.h"
 #include "toolchain/frontend/onnx/import.h"
 
@@ -13,23 +14,62 @@ struct rnn {
     int gates, nact; // gates of the cell; activation functions of a direction
     int64_t steps, batch, in, hidden;
     int directions;
-    bool reverse_first, batch_first, before_reset;
+    bool reverse_first, batch_first, before_reset, couple;
+    double clip;
     const char *chain[2 * 3]; // activations as chains, per direction
 };
 
-static const char *activation(const char *name) {
-    static const struct {
-        const char *name, *chain;
-    } known[] = {{"sigmoid", "sigmoid"},
-                 {"tanh", "tanh"},
-                 {"relu", "max 0"},
-                 {"Sigmoid", "sigmoid"},
-                 {"Tanh", "tanh"},
-                 {"Relu", "max 0"},
-                 {"Softsign", "abs; add 1; rdiv in0"}};
+// $0 and $1: alpha and beta, where an activation has them.
+struct activation {
+    const char *name, *chain;
+    int params;
+    double otherwise[2];
+};
+
+static const struct activation *find_activation(const char *name) {
+    static const struct activation known[] = {
+        {"sigmoid", "sigmoid", 0, {0}},
+        {"tanh", "tanh", 0, {0}},
+        {"relu", "max 0", 0, {0}},
+        {"softsign", "abs; add 1; rdiv in0", 0, {0}},
+        {"softplus", "softplus", 0, {0}},
+        {"affine", "mul $0; add $1", 2, {1, 0}},
+        {"leakyrelu", "mul $0 =tmp; mov in0; lt 0; sel tmp in0", 1, {0.01}},
+        {"thresholdedrelu", "ge $0; sel in0 0", 1, {1}},
+        {"scaledtanh", "mul $1; tanh; mul $0", 2, {1, 1}},
+        {"hardsigmoid", "mul $0; add $1; max 0; min 1", 2, {0.2, 0.5}},
+        {"elu", "min 0; exp; sub 1; mul $0 =tmp; mov in0; max 0; add tmp", 1, {1}},
+    };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (!strcmp(known[k].name, name)) return known[k].chain;
+        if (!strcasecmp(known[k].name, name)) return &known[k];
     return NULL;
+}
+
+// The chain with numbers in the place of $0 and $1.
+static const char *with_params(struct arena *a, const char *chain, const double params[2]) {
+    const char *text = "";
+    for (const char *at = chain; *at; at++) {
+        if (*at == '$' && at[1])
+            text = arena_printf(a, "%s%.9g", text, params[*++at - '0']);
+        else
+            text = arena_printf(a, "%s%c", text, *at);
+    }
+    return text;
+}
+
+// Attributes activation_alpha and activation_beta: taken in order by the activations that have
+// them.
+struct params {
+    const Onnx__AttributeProto *list[2];
+    size_t taken[2];
+};
+
+static const char *activation(struct onnx_node *n, const struct activation *f, struct params *p) {
+    double values[2] = {f->otherwise[0], f->otherwise[1]};
+    for (int k = 0; k < f->params; k++)
+        if (p->list[k] && p->taken[k] < p->list[k]->n_floats)
+            values[k] = (double)p->list[k]->floats[p->taken[k]++];
+    return f->params ? with_params(n->m->arena, f->chain, values) : f->chain;
 }
 
 static npu_status read_activations(struct onnx_node *n, struct rnn *r) {
@@ -37,6 +77,8 @@ static npu_status read_activations(struct onnx_node *n, struct rnn *r) {
                                                {"sigmoid", "tanh"},
                                                {"sigmoid", "tanh", "tanh"}};
     const Onnx__AttributeProto *a = onnx_attr(n, "activations");
+    struct params params = {{onnx_attr(n, "activation_alpha"), onnx_attr(n, "activation_beta")},
+                            {0}};
     int wanted = r->nact * r->directions;
     if (a && a->n_strings && a->n_strings != (size_t)wanted)
         return npu_fail(BAD_INPUT, "%zu activations, expected %d", a->n_strings, wanted);
@@ -44,8 +86,9 @@ static npu_status read_activations(struct onnx_node *n, struct rnn *r) {
         const char *name = defaults[r->nact - 1][k % r->nact];
         if (a && a->n_strings)
             name = arena_strndup(n->m->arena, (const char *)a->strings[k].data, a->strings[k].len);
-        r->chain[k] = activation(name);
-        if (!r->chain[k]) return npu_fail(UNSUPPORTED, "activation %s", name);
+        const struct activation *f = find_activation(name);
+        if (!f) return npu_fail(UNSUPPORTED, "activation %s", name);
+        r->chain[k] = activation(n, f, &params);
     }
     return NULL;
 }
@@ -75,14 +118,10 @@ static npu_status read_rnn(struct onnx_node *n, int gates, int nact, struct rnn 
     if (r->steps > RECURRENT_STEPS_MAX || r->steps < 1)
         return npu_fail(UNSUPPORTED, "%lld steps, expected 1 to %d", (long long)r->steps,
                         RECURRENT_STEPS_MAX);
-    if (onnx_has(n, "clip")) return npu_fail(UNSUPPORTED, "attribute clip");
-    if (onnx_int(n, "input_forget", 0)) return npu_fail(UNSUPPORTED, "attribute input_forget");
-    if (onnx_given(n, 4)) {
-        NPU_TRY(onnx_need_const(n, 4));
-        for (int64_t k = 0; k < graph_value_elems(n->in[4]); k++)
-            if (num_load_i64(n->in[4]->dtype, n->in[4]->data, k) != r->steps)
-                return npu_fail(UNSUPPORTED, "sequences shorter than the input");
-    }
+    r->couple = onnx_int(n, "input_forget", 0) != 0;
+    r->clip = onnx_float(n, "clip", 0);
+    if (r->clip < 0)
+        return npu_fail(BAD_INPUT, "attribute clip is %g, expected 0 or more", r->clip);
     return read_activations(n, r);
 }
 
@@ -124,6 +163,9 @@ static npu_status read_weights(struct onnx_node *n, const struct rnn *r, int dir
     for (int k = 0; k < r->nact; k++)
         w->chain[k] = r->chain[direction * r->nact + k];
     w->backward = r->reverse_first || direction == 1;
+    w->clip = r->clip;
+    w->couple = r->couple;
+    w->lengths = onnx_given(n, 4) ? n->in[4] : NULL;
     return NULL;
 }
 
