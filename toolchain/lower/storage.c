@@ -194,14 +194,34 @@ static bool is_view(const struct graph_node *n) {
                  n->op == GRAPH_EXPAND || n->op == GRAPH_COPY);
 }
 
+// Its rows are whole in that place, however short they are.
+static bool whole_rows(const struct graph_value *v, const struct lower_view *p) {
+    struct lower_view want = strided(v, -1);
+    int in = innermost(v, &want);
+    return in < 0 || (in == innermost(v, p) && p->stride[in] == 1);
+}
+
+// Attention loads its operands row by row, and reads each once or nearly so; a mean reads them too.
+static bool by_attention(const struct lower *L, const struct graph_value *v) {
+    bool any = false;
+    if (v->is_output) return false;
+    for (const struct graph_node *n = L->g->first; n; n = n->next)
+        for (int k = 0; k < n->nin; k++) {
+            if (n->inputs[k] != v) continue;
+            if (n->op == GRAPH_ATTENTION && k < 3)
+                any = true;
+            else if (n->op != GRAPH_REDUCE)
+                return false;
+        }
+    return any;
+}
+
 // A part of another value that one node reads: copying it first would read the same short runs.
 static bool read_once(const struct lower *L, const struct graph_node *n,
                       const struct lower_view *p) {
     const struct graph_value *y = n->outputs[0];
-    struct lower_view want = strided(y, -1);
-    int in = innermost(y, &want);
-    return n->op == GRAPH_SLICE && (in < 0 || (in == innermost(y, p) && p->stride[in] == 1)) &&
-           graph_count_uses(L->g, y) == 1;
+    bool once = n->op == GRAPH_SLICE && graph_count_uses(L->g, y) == 1;
+    return (once || by_attention(L, y)) && whole_rows(y, p);
 }
 
 static bool good_view(const struct lower *L, const struct graph_node *n,
@@ -235,7 +255,9 @@ static bool can_push(const struct lower *L, const struct graph_node *n, int k,
     if (!backward(n, k, out, place)) return false;
     // Concatenation would write the same runs as whatever makes its input.
     struct lower_view want = strided(x, -1);
-    if (!stores_well(L, x, place) &&
+    // What attention writes goes in rows of one head: a copy would not write longer ones.
+    bool rows = x->producer && x->producer->op == GRAPH_ATTENTION && whole_rows(x, place);
+    if (!rows && !stores_well(L, x, place) &&
         (n->op != GRAPH_CONCAT || innermost(x, place) != innermost(x, &want)))
         return false;
     return !is_view(x->producer) || can_push(L, x->producer, 0, place, &above);

@@ -8,6 +8,7 @@
 //   transpose that only moves dimensions of size 1     -> reshape
 //   transpose of transpose, reshape of reshape         -> one
 //   several of both that are one, or none, together    -> that
+//   slices of a transpose that nobody else reads       -> transposes of slices
 //   gather by constant indices in even steps           -> slice; by the same index again -> expand
 #include <string.h>
 
@@ -127,6 +128,7 @@ static npu_status simplify(struct pass_context *c, struct graph_node *n, bool *c
     bool done = false;
     NPU_TRY(simplify_moves(c, n, &done));
     if (!done && n->op == GRAPH_GATHER) NPU_TRY(simplify_gather(c, n, &done));
+    if (!done && n->op == GRAPH_SLICE) NPU_TRY(simplify_slice(c, n, &done));
     *changed |= done;
     if (done) return NULL;
     *changed |= bypass(c, n);

@@ -13,4 +13,7 @@ npu_status simplify_moves(struct pass_context *c, struct graph_node *n, bool *do
 // they do not change it gathers once and EXPANDs.
 npu_status simplify_gather(struct pass_context *c, struct graph_node *n, bool *done);
 
+// A SLICE of a TRANSPOSE that only slices read: the part is taken first.
+npu_status simplify_slice(struct pass_context *c, struct graph_node *n, bool *done);
+
 #endif

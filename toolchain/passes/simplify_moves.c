@@ -55,6 +55,36 @@ npu_status simplify_moves(struct pass_context *c, struct graph_node *n, bool *do
     return NULL;
 }
 
+// ---- slices ----------------------------------------------------------------------------------
+
+npu_status simplify_slice(struct pass_context *c, struct graph_node *n, bool *done) {
+    struct graph_node *t = n->inputs[0]->producer;
+    if (!t || t->op != GRAPH_TRANSPOSE || n->inputs[0]->is_output || n->outputs[0]->is_output)
+        return NULL;
+    for (const struct graph_node *p = c->g->first; p; p = p->next)
+        for (int k = 0; k < p->nin; k++)
+            if (p->inputs[k] == n->inputs[0] && p->op != GRAPH_SLICE) return NULL;
+    int64_t perm[GRAPH_MAX_RANK], part[3][GRAPH_MAX_RANK];
+    static const enum graph_attr_key keys[3] = {GRAPH_ATTR_STARTS, GRAPH_ATTR_SIZES,
+                                                GRAPH_ATTR_STEPS};
+    int rank = n->outputs[0]->rank;
+    for (int d = 0; d < rank; d++) {
+        perm[d] = graph_ints_at(t, GRAPH_ATTR_PERM, d, d);
+        for (int k = 0; k < 3; k++)
+            part[k][perm[d]] = graph_ints_at(n, keys[k], d, 1);
+    }
+    struct graph_node *s = graph_add_node(c->g, GRAPH_SLICE, n->name, 1, t->inputs, n);
+    for (int k = 0; k < 3; k++)
+        graph_set_ints(c->g, s, keys[k], rank, part[k]);
+    NPU_TRY(graph_infer(c->g, s, n->outputs[0]->name));
+    graph_add_origins(c->g, s, t);
+    struct graph_value *v = s->outputs[0];
+    NPU_TRY(move(c, n, GRAPH_TRANSPOSE, GRAPH_ATTR_PERM, rank, perm, &v));
+    replace(c, n, v, true);
+    *done = true;
+    return NULL;
+}
+
 // ---- gathers ---------------------------------------------------------------------------------
 
 struct indices {

@@ -254,6 +254,23 @@ static bool same_view(const struct view *a, const struct view *b) {
     return !bytes || (!memcmp(a->size, b->size, bytes) && !memcmp(a->stride, b->stride, bytes));
 }
 
+// Gives dimensions of size 1 an atom too, where no dimension has several: then the transposed value
+// has the view's dimensions already. They go first in the root.
+static void spread(struct view *v, int *n) {
+    int64_t size[GRAPH_MAX_RANK], stride[GRAPH_MAX_RANK];
+    for (int d = 0; d < v->rank; d++) {
+        int i = v->first[d];
+        if (v->first[d + 1] > i + 1) return;
+        size[d] = v->first[d + 1] > i ? v->size[i] : 1;
+        stride[d] = v->first[d + 1] > i ? v->stride[i] : INT64_MAX;
+    }
+    for (int d = 0; d < v->rank; d++) {
+        v->size[d] = size[d];
+        v->stride[d] = stride[d];
+    }
+    *n = v->rank;
+}
+
 npu_status view_emit(struct graph *g, const struct view *view, const char *name,
                      struct graph_node *before, struct graph_value **out) {
     struct view v = *view;
@@ -278,16 +295,17 @@ npu_status view_emit(struct graph *g, const struct view *view, const char *name,
         return npu_fail(UNSUPPORTED, "'%s' moved by more than %d dimensions", v.root->name,
                         GRAPH_MAX_RANK);
     bool moved = false;
+    for (int d = 0; d < v.rank; d++)
+        dims[d] = view_dim(&v, d);
+    spread(&v, &n);
     for (int i = 0; i < n; i++) { // perm[i]: the place of atom i in the root, by distance
         int place = 0;
         for (int k = 0; k < n; k++)
-            place += v.stride[k] > v.stride[i];
+            place += v.stride[k] > v.stride[i] || (v.stride[k] == v.stride[i] && k < i);
         perm[i] = place;
         size[place] = v.size[i];
         moved |= place != i;
     }
-    for (int d = 0; d < v.rank; d++)
-        dims[d] = view_dim(&v, d);
     if (moved) {
         NPU_TRY(reshape(g, name, n, size, before, &x));
         NPU_TRY(add(g, GRAPH_TRANSPOSE, GRAPH_ATTR_PERM, name, n, perm, before, &x));
