@@ -32,7 +32,7 @@ static struct attention attention_of(struct graph_eval *e) {
     a.d = q->dims[r - 1];
     a.dv = v->dims[r - 1];
     a.scale = (float)graph_float(n, GRAPH_ATTR_SCALE, 1);
-    a.fill = (float)graph_float(n, GRAPH_ATTR_FILL, -INFINITY);
+    a.fill = (float)graph_float(n, GRAPH_ATTR_FILL, -HUGE_VAL);
     a.cap = (float)graph_float(n, GRAPH_ATTR_SOFTCAP, 0);
     a.zero_rows = graph_int(n, GRAPH_ATTR_ZERO_ROWS, 0) != 0;
     a.skips = isinf((double)a.fill) && a.fill < 0;

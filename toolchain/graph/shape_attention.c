@@ -80,8 +80,8 @@ npu_status shape_attention(struct graph *g, struct graph_node *n) {
     NPU_TRY(check_types(n));
     NPU_TRY(check_dims(g, n));
     NPU_TRY(check_mask(g, n));
-    NPU_TRY(check_number(n, GRAPH_ATTR_SCALE, -INFINITY, true));
-    NPU_TRY(check_number(n, GRAPH_ATTR_FILL, -INFINITY, false));
+    NPU_TRY(check_number(n, GRAPH_ATTR_SCALE, -HUGE_VAL, true));
+    NPU_TRY(check_number(n, GRAPH_ATTR_FILL, -HUGE_VAL, false));
     NPU_TRY(check_number(n, GRAPH_ATTR_SOFTCAP, 0, false));
     NPU_TRY(shape_ints(n, GRAPH_ATTR_WINDOW, 3, -((int64_t)1 << 43), (int64_t)1 << 43, false));
     for (int k = 0; k < 2; k++)

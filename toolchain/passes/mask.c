@@ -247,7 +247,7 @@ static bool add_hides(struct mask *m, struct graph_value *v, const struct graph_
 }
 
 static bool add_value(struct mask *m, struct graph_value *v, const struct graph_value *score) {
-    if (!isa_dtype_is_float(v->dtype)) return false;
+    if (!isa_dtype_is_float((int)v->dtype)) return false;
     if (add_hides(m, v, score)) return true;
     struct trail t = follow(v);
     return leaf(m->add, &m->nadd, t.root, true, t.via, t.n, score);

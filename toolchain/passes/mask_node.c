@@ -47,7 +47,7 @@ static npu_status replace(struct mask *m, struct graph_node *n, bool filled) {
 npu_status mask_simplify(struct pass_context *c, struct graph_node *n, bool *done) {
     const struct graph_value *q = n->inputs[0], *k = n->inputs[1];
     struct graph_value *operand = n->nown > 3 ? n->inputs[3] : NULL, score = *q;
-    double fill = graph_float(n, GRAPH_ATTR_FILL, -INFINITY);
+    double fill = graph_float(n, GRAPH_ATTR_FILL, -HUGE_VAL);
     int r = q->rank;
     score.dims[r - 1] = k->dims[r - 2];
     *done = false;

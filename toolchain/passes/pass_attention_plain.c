@@ -80,7 +80,7 @@ static npu_status map(const struct plain *p, int nin, struct graph_value *const 
 static npu_status hide(struct plain *p, struct graph_value *keep) {
     const struct isa_stage st[3] = {{ISA_VOP_SEL, ISA_SRC_IN1, ISA_SRC_IMM0, 0}};
     return map(p, 2, (struct graph_value *[]){keep, p->score}, st,
-               graph_float(p->n, GRAPH_ATTR_FILL, -INFINITY), p->score->dtype, &p->score);
+               graph_float(p->n, GRAPH_ATTR_FILL, -HUGE_VAL), p->score->dtype, &p->score);
 }
 
 static npu_status window(struct plain *p) {
@@ -121,7 +121,7 @@ static npu_status weights(struct plain *p) {
     graph_set_int(p->g, node, GRAPH_ATTR_AXIS, p->score->rank - 1);
     NPU_TRY(made(p, node, &p->score));
     if (!graph_int(p->n, GRAPH_ATTR_ZERO_ROWS, 0)) return NULL;
-    if (!isinf(graph_float(p->n, GRAPH_ATTR_FILL, -INFINITY)))
+    if (!isinf(graph_float(p->n, GRAPH_ATTR_FILL, -HUGE_VAL)))
         return npu_fail(UNSUPPORTED,
                         "node '%s': zero_rows with a fill of %g needs the pass attention",
                         p->n->name, graph_float(p->n, GRAPH_ATTR_FILL, 0));
