@@ -6,7 +6,7 @@
 
 A value case must agree on every machine of TARGETS, in f32 within its own tolerance; in f16 too, within 2e-2, unless its widths
 are the point of it. A refusal must end with exit status 3, say every word of must_mention, and leave nothing behind; its
-positive half (`bind`) must then work. What a .pt2 gets today is a refusal that names a node and its operator.
+positive half (`bind`) must then work.
 """
 import json
 import os
@@ -69,12 +69,6 @@ def refusal(tools, folder, case, work, words):
     return ["refused"]
 
 
-def operators(folder):
-    """For a .pt2: a node of it, and the node's operator."""
-    return {"09": ["'conv_transpose2d'", "torch.ops.aten.conv_transpose2d.input"],
-            "10": ["'index_copy'", "torch.ops.aten.index_copy.default"]}[folder.name[:2]]
-
-
 def check(tools, folder, work):
     case = json.loads((folder / "case.json").read_text())
     if case["kind"] == "refusal":
@@ -82,8 +76,6 @@ def check(tools, folder, work):
         if "bind" in case:
             ran += values(tools, folder, case, work, [f"--dim={name}={size}" for name, size in case["bind"].items()])
         return ran
-    if case["model"].endswith(".pt2"):
-        return refusal(tools, folder, case, work, operators(folder))
     return values(tools, folder, case, work)
 
 

@@ -69,8 +69,8 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-static npu_status import_onnx(const struct npuc_options *o, struct arena *a, struct span bytes,
-                              struct npuc_result *r) {
+static npu_status import_model(const struct npuc_options *o, struct arena *a, struct span bytes,
+                               struct npuc_result *r) {
     struct import_shape *shapes = ARENA_ARRAY(a, struct import_shape, (size_t)o->shape.n + 1);
     struct import_dim *dims = ARENA_ARRAY(a, struct import_dim, (size_t)o->dim.n + 1);
     struct import_const *consts = ARENA_ARRAY(a, struct import_const, (size_t)o->constant.n + 1);
@@ -89,6 +89,10 @@ static npu_status import_onnx(const struct npuc_options *o, struct arena *a, str
                                      .ndim = o->dim.n,
                                      .consts = consts,
                                      .nconst = o->constant.n};
+    if (pt2_probe(bytes))
+        return npu_note(pt2_import_bytes(bytes, is_file(o->input) ? o->input : NULL, &options, a,
+                                         &r->graph),
+                        "model '%s'", o->input);
     if (is_file(o->input)) return onnx_import_mapped(o->input, bytes, &options, a, &r->graph);
     return npu_note(onnx_import_bytes(bytes, &options, a, &r->graph), "model '%s'", o->input);
 }
@@ -127,7 +131,10 @@ static bool is_graph_text(struct span bytes) {
     return bytes.size - i > 6 && !memcmp(bytes.data + i, "graph ", 6);
 }
 
-#define ACCEPTED "an ONNX model, graph text (.npt), assembly (.nps) or a program (.npu)"
+#define ACCEPTED                                                                             \
+    "an ONNX model, a torch.export archive (.pt2), graph text (.npt), assembly (.nps) or a " \
+    "program "                                                                               \
+    "(.npu)"
 
 npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
     struct span bytes;
@@ -151,7 +158,7 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
         return asm_assemble(a, bytes, o->input, o->target_given || o->set.n ? &machine : NULL,
                             &r->image);
     }
-    if (pt2_probe(bytes)) return pt2_refuse(o->input, a);
-    if (!onnx_probe(bytes)) return npu_fail(BAD_INPUT, "%s is none of: " ACCEPTED, o->input);
-    return import_onnx(o, a, bytes, r);
+    if (!pt2_probe(bytes) && !onnx_probe(bytes))
+        return npu_fail(BAD_INPUT, "%s is none of: " ACCEPTED, o->input);
+    return import_model(o, a, bytes, r);
 }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products.
+
+#include <string.h>
+
+#include "toolchain/frontend/common/einsum.h"
+#include "toolchain/frontend/common/functions.h"
+#include "toolchain/frontend/pt2/import.h"
+
+npu_status aten_linear(struct pt2_node *n) {
+    struct graph_value *x = pt2_need(n, "input"), *w = pt2_need(n, "weight"),
+                       *bias = pt2_in(n, "bias"), *y;
+    if (n->failed) return NULL;
+    if (!x->rank || !w->rank || w->rank > 2)
+        return npu_fail(BAD_INPUT,
+                        "'%s' has rank %d and the weights '%s' rank %d, expected 1 or "
+                        "more and 1 or 2",
+                        x->name, x->rank, w->name, w->rank);
+    int rank = x->rank;
+    if (rank == 1) NPU_TRY(build_reshape(&n->b, x, 2, (int64_t[]){1, x->dims[0]}, &x));
+    if (w->rank == 1)
+        NPU_TRY(build_product(&n->b, x, w, &y));
+    else
+        NPU_TRY(build_matmul(&n->b, x, w, false, true, &y));
+    if (bias)
+        NPU_TRY(
+            build_map(&n->b, y->dtype, "add in1", NULL, 2, (struct graph_value *[]){y, bias}, &y));
+    if (rank == 1) NPU_TRY(build_reshape(&n->b, y, y->rank - 1, y->dims + 1, &y));
+    return pt2_bind(n, 0, y);
+}
+
+static npu_status bind_product(struct pt2_node *n, const char *left, const char *right) {
+    struct graph_value *x = pt2_need(n, left), *w = pt2_need(n, right), *y;
+    if (n->failed) return NULL;
+    NPU_TRY(build_product(&n->b, x, w, &y));
+    return pt2_bind(n, 0, y);
+}
+
+npu_status aten_mm(struct pt2_node *n) {
+    return bind_product(n, "self", "mat2");
+}
+
+npu_status aten_matmul(struct pt2_node *n) {
+    return bind_product(n, "self", "other");
+}
+
+npu_status aten_mv(struct pt2_node *n) {
+    return bind_product(n, "self", "vec");
+}
+
+npu_status aten_dot(struct pt2_node *n) {
+    return bind_product(n, "self", "tensor");
+}
+
+npu_status aten_outer(struct pt2_node *n) {
+    struct graph_value *x = pt2_need(n, "self"), *w = pt2_need(n, "vec2"), *y;
+    if (n->failed) return NULL;
+    NPU_TRY(build_reshape(&n->b, x, 2, (int64_t[]){graph_value_elems(x), 1}, &x));
+    NPU_TRY(build_map2(&n->b, "mul in1", x, w, &y));
+    return pt2_bind(n, 0, y);
+}
+
+// beta * self + alpha * (a x b)
+npu_status aten_addmm(struct pt2_node *n) {
+    static const char *const names[][2] = {{"mat1", "mat2"}, {"batch1", "batch2"}, {"mat", "vec"}};
+    int k = !strncmp(n->target, "addmm", 5) ? 0 : !strncmp(n->target, "baddbmm", 7) ? 1 : 2;
+    struct graph_value *c = pt2_need(n, "self"), *x = pt2_need(n, names[k][0]),
+                       *w = pt2_need(n, names[k][1]), *in[2];
+    double p[2] = {pt2_float(n, "alpha"), pt2_float(n, "beta")};
+    if (n->failed) return NULL;
+    NPU_TRY(build_product(&n->b, x, w, &in[0]));
+    in[1] = c;
+    if (p[1] != 1 && p[1] != 0) NPU_TRY(build_map(&n->b, c->dtype, "mul $1", p, 1, &c, &in[1]));
+    bool scaled = p[0] != 1;
+    if (p[1] != 0)
+        NPU_TRY(build_map(&n->b, in[0]->dtype, scaled ? "mul $0; add in1" : "add in1", p, 2, in,
+                          &in[0]));
+    else if (scaled)
+        NPU_TRY(build_map(&n->b, in[0]->dtype, "mul $0", p, 1, in, &in[0]));
+    return pt2_bind(n, 0, in[0]);
+}
+
+npu_status aten_einsum(struct pt2_node *n) {
+    struct graph_value **in, *y;
+    int count = pt2_tensors(n, "tensors", &in);
+    const char *equation = pt2_string(n, "equation");
+    if (n->failed) return NULL;
+    if (count < 1 || count > 2 || !in[0] || (count == 2 && !in[1]))
+        return npu_fail(UNSUPPORTED, "a sum of %d operands, expected 1 or 2", count);
+    NPU_TRY(build_einsum(&n->b, equation ? equation : "", count, in, &y));
+    return pt2_bind(n, 0, y);
+}
+
+npu_status aten_cumsum(struct pt2_node *n) {
+    struct graph_value *x = pt2_need(n, "self"), *y;
+    int axis = pt2_axis(n, "dim", x->rank);
+    enum isa_dtype type = pt2_out_dtype(n, 0);
+    if (n->failed) return NULL;
+    if (type != ISA_DTYPE_NONE) NPU_TRY(build_cast(&n->b, x, type, &x));
+    y = x;
+    if (x->rank) NPU_TRY(build_cumsum(&n->b, x, axis, false, false, &y));
+    return pt2_bind(n, 0, y);
+}
