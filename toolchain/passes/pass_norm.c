@@ -19,7 +19,7 @@
 #include "toolchain/passes/pass.h"
 #include "toolchain/passes/probe.h"
 
-enum { MAX_ROW = 1 << 16, MAX_ROOTS = 24, SCAN_NODES = 160 };
+enum { MAX_ROW = 1 << 16, MAX_ROOTS = 24, SCAN_NODES = 1 << 12 };
 
 struct norm {
     bool centred, floored;
@@ -244,6 +244,12 @@ static bool reads(const struct graph_node *n, struct graph_node *const *from, in
     return false;
 }
 
+static bool in_group(const struct probe *p, const struct graph_node *n) {
+    for (int i = 0; i < p->n; i++)
+        if (p->node[i] == n) return true;
+    return false;
+}
+
 static bool same_dims(const struct graph_value *a, const struct graph_value *b) {
     return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
@@ -273,12 +279,14 @@ static npu_status try_reduce(struct pass_context *c, struct graph_node *reduce, 
         }
     }
     if (!any) return NULL;
-    *after = best.root->next;
+    // Other reductions may stand between this one and the end of its group.
+    for (*after = reduce->next; *after && in_group(&best, *after);)
+        *after = (*after)->next;
     return rewrite(c, &best, &m);
 }
 
 npu_status pass_norm(struct pass_context *c) {
-    struct arena *temp = arena_new();
+    struct arena *temp = arena_scratch(c->scratch);
     npu_status st = NULL;
     for (struct graph_node *n = c->g->first, *next; n && !st; n = next) {
         next = n->next;
