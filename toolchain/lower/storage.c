@@ -202,13 +202,15 @@ static bool whole_rows(const struct graph_value *v, const struct lower_view *p) 
 }
 
 // Attention loads its operands row by row, and reads each once or nearly so; a mean reads them too.
+// Views between are views of what they are of.
 static bool by_attention(const struct lower *L, const struct graph_value *v) {
     bool any = false;
     if (v->is_output) return false;
     for (const struct graph_node *n = L->g->first; n; n = n->next)
         for (int k = 0; k < n->nin; k++) {
             if (n->inputs[k] != v) continue;
-            if (n->op == GRAPH_ATTENTION && k < 3)
+            bool view = n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE || n->op == GRAPH_SLICE;
+            if ((n->op == GRAPH_ATTENTION && k < 3) || (view && by_attention(L, n->outputs[0])))
                 any = true;
             else if (n->op != GRAPH_REDUCE)
                 return false;
