@@ -5,8 +5,8 @@
 //
 // Values keep the model's name when they are its inputs or outputs, or when it is short and not one
 // of a numbered series (linear_17); the others are numbered by the kind of op that makes them. What
-// is only a view of a value is shown as that value with other dimensions, and a concatenation whose
-// parts are stored in place as concat(...).
+// is only a view of a value is shown as that value with other dimensions, behind "+N" when it
+// starts N elements into it, and a concatenation whose parts are stored in place as concat(...).
 #include "toolchain/lower/text.h"
 
 #include <string.h>
@@ -112,6 +112,13 @@ static void label_outputs(struct lower *L, struct map *taken) {
     }
 }
 
+// Of the values that n makes. Gated activations are the middle of an MLP.
+static const char *prefix_of(const struct graph_node *n) {
+    struct text_term terms[TEXT_TERMS];
+    if (n->op == GRAPH_MAP && text_chain(n, terms) && terms[0].gated) return "m";
+    return row_of(n)->prefix;
+}
+
 // A counter for each prefix: kept as the number itself.
 struct counter {
     int total, used;
@@ -128,7 +135,7 @@ static struct counter *counter_of(struct lower *L, struct map *counters, const c
 
 static void number(struct lower *L, struct map *counters, struct map *taken,
                    const struct graph_node *n) {
-    const char *prefix = row_of(n)->prefix;
+    const char *prefix = prefix_of(n);
     struct counter *c = counter_of(L, counters, prefix);
     for (int i = 0; i < n->nout; i++) {
         const char **label = &L->label[n->outputs[i]->id];
@@ -163,7 +170,7 @@ void lower_label(struct lower *L) {
                 L->label[v->id] = v->name;
                 map_put(&taken, v->name, L->a);
             } else {
-                counter_of(L, &counters, row_of(n)->prefix)->total++;
+                counter_of(L, &counters, prefix_of(n))->total++;
             }
         }
     for (const struct graph_node *n = g->first; n; n = n->next)
@@ -194,8 +201,10 @@ static void put_value(const struct lower *L, struct str *out, const struct graph
     } else if (L->label[v->id]) {
         str_printf(out, "%%%s", L->label[v->id]);
     } else if (L->label[from->id]) {
+        const int64_t bytes = L->place[v->id].offset - L->place[from->id].offset;
         str_printf(out, "%%%s", L->label[from->id]);
-        if (!same_dims(v, from)) put_dims(out, v);
+        if (bytes) str_printf(out, "+%lld", (long long)(bytes / lower_dtype_bytes(v->dtype)));
+        if (bytes || !same_dims(v, from)) put_dims(out, v);
     } else {
         const struct graph_node *n = from->producer; // a concatenation in place
         str_puts(out, "concat(");
@@ -279,10 +288,12 @@ static void put_terms(struct line *l, const struct graph_node *n, const struct t
     const bool named = n->op != GRAPH_MAP || count > 1;
     if (n->op == GRAPH_MAP && n->chain_in[0] >= 0)
         put_operand(l, "", 0, n->inputs[n->chain_in[0]], 0);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        const char *name = terms[i].gated ? "mul" : terms[i].name;
         for (int k = 0; k < terms[i].noperand; k++)
-            put_operand(l, terms[i].name, named ? (int)strlen(terms[i].name) : 0,
-                        terms[i].operand[k].value, terms[i].operand[k].imm);
+            put_operand(l, name, named ? (int)strlen(name) : 0, terms[i].operand[k].value,
+                        terms[i].operand[k].imm);
+    }
 }
 
 static const char *op_text(struct lower *L, const struct graph_node *n, const struct row *row,

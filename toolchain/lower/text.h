@@ -9,6 +9,7 @@
 // One step of a chain, as it is shown: "bias" with its operand, "relu" with none.
 struct text_term {
     const char *name;
+    bool gated; // an activation times another value
     int noperand;
     struct {
         const struct graph_value *value; // NULL: the immediate

@@ -78,6 +78,24 @@ static bool bounds(const struct graph_node *n, int s, struct text_term *t, bool 
     return zero;
 }
 
+// An activation and a product with another value: one term, its operand the gate.
+static bool gates(struct text_term *activation, const struct text_term *product) {
+    static const struct {
+        const char *activation, *both;
+    } both[] = {{"gelu", "geglu"}, {"silu", "swiglu"}, {"relu", "reglu"}, {"sigmoid", "glu"}};
+    if (strcmp(product->name, "mul") || product->noperand != 1 || !product->operand[0].value ||
+        product->operand[0].value->data || activation->noperand)
+        return false;
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        if (strcmp(activation->name, both[i].activation)) continue;
+        *activation = *product;
+        activation->name = both[i].both;
+        activation->gated = true;
+        return true;
+    }
+    return false;
+}
+
 int text_chain(const struct graph_node *n, struct text_term terms[TEXT_TERMS]) {
     int count = 0;
     bool skip = false;
@@ -102,6 +120,7 @@ int text_chain(const struct graph_node *n, struct text_term terms[TEXT_TERMS]) {
         if (st->op == ISA_VOP_MUL)
             t->name = st->a == ISA_SRC_ACC ? "square" : of_product(n, value_of(n, st->a));
         if (st->op == ISA_VOP_SEL) t->name = "where";
+        if (count && gates(t - 1, t)) continue;
         count++;
     }
     return count;
