@@ -51,7 +51,8 @@ static npu_status make(const char *source, bool check) {
                 {"timing.md", page_timing},
                 {"container.md", page_container},
                 {"passes.md", page_passes},
-                {"compile-report.md", page_compile_report}};
+                {"compile-report.md", page_compile_report},
+                {"ops.md", page_ops}};
     npu_status all = NULL;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct str page = {0}, path = {0};

@@ -32,6 +32,9 @@ npu_status page_container(const char *source, struct str *out);
 npu_status page_passes(const char *source, struct str *out);
 npu_status page_compile_report(const char *source, struct str *out);
 
+/// Operators of graphs, and of each kind of model.
+npu_status page_ops(const char *source, struct str *out);
+
 /// A table cell's text: '|' escaped.
 void put_cell(struct str *out, const char *text);
 

@@ -6,6 +6,7 @@
 #include "runtime/base/hw_yaml.h"
 #include "runtime/base/str.h"
 #include "toolchain/frontend/onnx/onnx.h"
+#include "toolchain/frontend/pt2/pt2.h"
 #include "toolchain/npuc/compile.h"
 
 static void list_ops(struct str *out) {
@@ -19,6 +20,11 @@ static void list_ops(struct str *out) {
     for (int i = 0; i < n; i++)
         str_printf(out, "%-24s %2d..%-2d %s\n", rows[i].op, rows[i].since, rows[i].until,
                    rows[i].meaning);
+    str_puts(out, "\n# ATen operators of torch.export (.pt2); add_.Tensor is read as add.Tensor\n");
+    const struct pt2_op_info *aten;
+    n = pt2_op_list(&aten);
+    for (int i = 0; i < n; i++)
+        str_printf(out, "%-40s %s\n", aten[i].target, aten[i].meaning);
 }
 
 static void list_passes(struct str *out) {

@@ -52,8 +52,10 @@ static npu_status read_results(struct pt2_node *n) {
             const char *name = schema_name(list ? json_array_get(list, i) : one);
             const char *tag;
             json_t *inner;
-            if (!name && !schema_tag(one, "a result", &tag, &inner))
+            if (!name) {
+                NPU_TRY(schema_tag(one, "a result", &tag, &inner));
                 name = json_string_value(json_object_get(inner, "as_name"));
+            }
             n->out[n->nout++] = name ? arena_strdup(n->m->arena, name) : "";
         }
     }
