@@ -10,6 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+// Below this no score of a key that is seen is near: e^(fill - score) is 0.
+#define FAR_BELOW (-10000.0f)
+
 // The place of an operand whose head dimension is split into key heads and `share` of each.
 static struct lower_view split_heads(const struct lower_view *v, int rank, int64_t share) {
     struct lower_view r = *v;
@@ -94,7 +97,11 @@ static struct attn attn_of(const struct lower *L, const struct graph_node *n) {
         a.keep = isa_dtype_is_int((int)n->inputs[3]->dtype);
     }
     set_window(n, &a);
-    a.all_keys = !isinf((double)a.fill) && !all_see(&a);
+    bool finite = !isinf((double)a.fill) && !all_see(&a), narrow = a.low_on || a.high_on;
+    // A floating mask may put keys that are seen as low as hidden ones.
+    bool apart = a.fill <= FAR_BELOW && !(a.has_mask && !a.keep) && a.s <= 65536;
+    a.all_keys = finite && !(narrow && apart);
+    a.mean = finite && narrow && apart && !a.zero_rows;
     merge_batch(&a);
     return a;
 }
@@ -103,7 +110,14 @@ npu_status lower_attention(struct lower *L, const struct graph_node *n) {
     lower_kernel(L, n, "attn_fused");
     struct attn a = attn_of(L, n);
     struct attn_tile t;
-    NPU_TRY(attn_choose(L, &a, &t));
+    npu_status st = attn_choose(L, &a, &t);
+    if (a.mean && npu_status_code(st) == NPU_NO_FIT) {
+        npu_status_free(st);
+        a.mean = false;
+        a.all_keys = true;
+        st = attn_choose(L, &a, &t);
+    }
+    NPU_TRY(st);
     int64_t heads = a.g, pairs;
     for (int d = 0; d < a.nb; d++)
         heads *= a.batch[d];

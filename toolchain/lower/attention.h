@@ -22,6 +22,8 @@ struct attn {
     bool low_on, high_on; // query i sees key j when i + low <= j (low_on), j <= i + high (high_on)
     int64_t low, high;
     bool all_keys; // hidden keys have a finite score: none may be left out
+    bool mean;     // but a row that sees a key has next to nothing of them: they are left out, and
+                   // a row that sees none gives the mean of all values
 };
 
 // True when every query sees the same keys.
@@ -92,7 +94,7 @@ struct attn_item {
     bool first, last; // keys of these rows
     int64_t before;   // items of these rows before this one
     struct attn_scores scores;
-    struct lower_view mask;
+    struct lower_view mask, mean;
 };
 // Start and size of the item's part of an operand whose row is a key (keys) or a query row.
 void attn_part(const struct attn *a, const struct attn_item *it, bool keys, int64_t columns,
@@ -106,6 +108,7 @@ struct attn_held {
     struct lower_range rows; // that some query sees
     int64_t chunk;           // rows of the next head per item
     int slot;                // of the head that the items are at
+    int64_t begun;           // that head's first item
     int64_t done, ahead;     // rows of this head, of the next one, are there up to these
 };
 void attn_hold(const struct lower *L, const struct attn *a, const struct attn_tile *t,
@@ -116,6 +119,33 @@ struct lower_view attn_fetch(struct lower *L, const struct attn *a, struct attn_
 // Loads part of the next head's; nothing of the head before is used any more.
 void attn_fetch_ahead(struct lower *L, const struct attn *a, struct attn_held *h,
                       const struct attn_item *it);
+
+// True for the first item of a head, or of heads that are held together.
+bool attn_begins_head(const struct attn *a, const struct attn_item *it);
+// All rows of the item's heads, or of all heads from the first on when they are on chip.
+struct lower_view attn_fetch_all(struct lower *L, const struct attn *a, struct attn_held *h,
+                                 const struct attn_item *it, bool all_heads);
+
+// ---- attention_mean.c: the mean of all values; parts 0: not needed
+struct attn_mean {
+    int64_t heads, block, parts; // key heads at once, keys of a product, products
+    bool merged;                 // all heads are columns of one product
+    int64_t row, part_elems;     // PSUM elements of a product's result, of a block of keys
+    int ones, mean, sums;        // buffers
+    int64_t count;               // means made
+};
+void attn_mean_plan(const struct lower *L, const struct attn *a, const struct attn_tile *t,
+                    struct attn_mean *m);
+int64_t attn_mean_psum_bytes(const struct attn_mean *m);
+int64_t attn_mean_spm_bytes(const struct attn *a, const struct attn_mean *m);
+// Of the whole kernel, on the matrix engine.
+double attn_mean_cycles(const struct lower *L, const struct attn *a, const struct attn_mean *m);
+void attn_mean_open(struct lower *L, const struct attn *a, struct attn_mean *m);
+// values: all rows of `heads` key heads.
+void attn_mean_emit(struct lower *L, const struct attn *a, struct attn_mean *m,
+                    const struct lower_view *values, int64_t heads);
+// The last mean made, of key heads from `head` on: dimensions (batch..., g, row, column).
+struct lower_view attn_mean_view(const struct attn *a, const struct attn_mean *m, int64_t head);
 
 // ---- attention_run.c
 void attn_run(struct lower *L, const struct attn *a, const struct attn_tile *t);

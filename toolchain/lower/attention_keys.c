@@ -43,8 +43,8 @@ void attn_hold(const struct lower *L, const struct attn *a, const struct attn_ti
     int64_t last = (a->m - 1) / t->tm * t->tm;
     *h = (struct attn_held){.s = s, .columns = columns, .tb = t->tb};
     h->whole_heads = t->heads > 0 && !s->src.chip;
-    h->rows.lo = attn_keys(a, 0, lower_min(t->tm, a->m)).lo;
-    h->rows.hi = attn_keys(a, last, a->m - last).hi;
+    h->rows.lo = a->mean ? 0 : attn_keys(a, 0, lower_min(t->tm, a->m)).lo;
+    h->rows.hi = a->mean ? a->s : attn_keys(a, last, a->m - last).hi;
     h->done = h->ahead = h->rows.lo;
     int64_t row_bytes = t->tb * columns * lower_dtype_bytes(a->dtype);
     int64_t least =
@@ -76,8 +76,7 @@ static void load_rows(struct lower *L, const struct attn *a, const struct attn_h
     lower_copy(L, TILE_LOAD, nb + 3, size, &from, &to);
 }
 
-// True for the first item of a head, or of heads that are held together.
-static bool begins_head(const struct attn *a, const struct attn_item *it) {
+bool attn_begins_head(const struct attn *a, const struct attn_item *it) {
     return it->first && !it->at[a->nb] && !it->at[a->nb + 1];
 }
 
@@ -89,7 +88,8 @@ struct lower_view attn_fetch(struct lower *L, const struct attn *a, struct attn_
         attn_part(a, it, true, h->columns, start, size);
         return lower_stream_fetch(L, h->s, start, size);
     }
-    if (begins_head(a, it) && it->number > 0) {
+    if (attn_begins_head(a, it) && it->number > h->begun) {
+        h->begun = it->number;
         h->slot = (h->slot + 1) % h->s->slots;
         h->done = h->ahead;
         h->ahead = h->rows.lo;
@@ -100,6 +100,15 @@ struct lower_view attn_fetch(struct lower *L, const struct attn *a, struct attn_
     memcpy(v.stride, h->s->pack, sizeof h->s->pack);
     start[nb + 1] = it->keys.lo;
     return lower_at(&v, nb + 3, start);
+}
+
+struct lower_view attn_fetch_all(struct lower *L, const struct attn *a, struct attn_held *h,
+                                 const struct attn_item *it, bool all_heads) {
+    struct attn_item whole = *it;
+    whole.keys = (struct lower_range){0, a->s};
+    if (all_heads) whole.at[a->nb - 1] = 0;
+    if (!h->s->src.chip) return attn_fetch(L, a, h, &whole);
+    return lower_at(&h->s->src, a->nb, whole.at);
 }
 
 void attn_fetch_ahead(struct lower *L, const struct attn *a, struct attn_held *h,

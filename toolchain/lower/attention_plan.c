@@ -79,7 +79,7 @@ void attn_streams_init(const struct lower *L, const struct attn *a, const struct
 }
 
 static int64_t scratchpad(const struct attn_tile *t, const struct attn_streams *s) {
-    int64_t stats = s->sum_bytes ? 4 : 3;
+    int64_t stats = s->sum_bytes ? 5 : 4;
     return lower_stream_bytes(&s->q) + lower_stream_bytes(&s->k) + lower_stream_bytes(&s->v) +
            lower_stream_bytes(&s->mask) + lower_stream_bytes(&s->out) +
            s->power_bytes * attn_pair(t) + s->stat_bytes * stats * 2 + s->sum_bytes;
@@ -237,7 +237,9 @@ static void evaluate(const struct lower *L, const struct attn *a, const struct p
                      struct attn_tile *t) {
     struct attn_streams s;
     attn_streams_init(L, a, t, &s);
-    t->bytes = scratchpad(t, &s);
+    struct attn_mean mean;
+    attn_mean_plan(L, a, t, &mean);
+    t->bytes = scratchpad(t, &s) + attn_mean_spm_bytes(a, &mean);
     double heads = (double)lower_ceil(a->batch[a->nb - 1], t->tb),
            groups = (double)lower_ceil(a->g, t->tg), tiles = (double)lower_ceil(a->m, t->tm);
     for (int d = 0; d < a->nb - 1; d++)
@@ -262,7 +264,7 @@ static void evaluate(const struct lower *L, const struct attn *a, const struct p
                               t->bytes,
                               in.first_cycles,
                               in.first_bytes};
-    t->cycles = lower_steps_cycles(L, items, &step) + rows->last;
+    t->cycles = lower_steps_cycles(L, items, &step) + rows->last + attn_mean_cycles(L, a, &mean);
     double rate = hw_dram_bytes_per_cycle(L->hw);
     t->score = t->cycles + (rate > 0 ? TRAFFIC * bytes / rate : 0);
 }
@@ -315,9 +317,10 @@ static bool fits_psum(const struct lower *L, const struct attn *a, const struct 
     s.score_row = lower_ceil(t->tn, L->hw->mxu_cols) * L->hw->mxu_cols;
     s.out_row = lower_ceil(t->tv, L->hw->mxu_cols) * L->hw->mxu_cols;
     s.parts = t->split ? lower_ceil(t->tn, L->hw->mxu_rows) : 1;
-    (void)a;
-    return rows * 4 * (s.score_row * (t->lead + 1) + s.out_row * s.parts * attn_pair(t)) <=
-           hw_psum_bytes(L->hw);
+    struct attn_mean mean;
+    attn_mean_plan(L, a, t, &mean);
+    int64_t bytes = rows * 4 * (s.score_row * (t->lead + 1) + s.out_row * s.parts * attn_pair(t));
+    return bytes + attn_mean_psum_bytes(&mean) <= hw_psum_bytes(L->hw);
 }
 
 // Ways to hold keys and mask for tiles that are settled otherwise.
@@ -329,8 +332,8 @@ static void holdings(struct search *f, struct attn_tile t) {
     bool shared = a->has_mask && !a->mask.chip &&
                   (a->mask.stride[a->nb - 1] == 0 || a->mask.stride[a->nb] == 0 ||
                    a->mask.stride[a->nb + 1] == 0);
-    bool long_keys = a->s > LONGEST;
-    for (t.heads = long_keys ? 0 : f->L->slots; t.heads >= 0; t.heads--)
+    int most = a->s > LONGEST ? 0 : f->L->slots, least = a->mean && !a->v.chip ? 1 : 0;
+    for (t.heads = most; t.heads >= least; t.heads--)
         for (int whole = shared ? 1 : 0; whole >= 0; whole--) {
             t.whole_mask = whole;
             consider(f, &rows, t);
@@ -356,8 +359,8 @@ static void tiles(struct search *f, struct attn_tile t) {
             for (int split = 0; split < 2; split++) {
                 t.tn = tn[i];
                 t.split = split;
-                if (split &&
-                    (i > 0 || t.tn <= block || t.tg * t.tm > block || attn_streaming(f->a, &t)))
+                if (split && (i > 0 || f->a->mean || t.tn <= block || t.tg * t.tm > block ||
+                              attn_streaming(f->a, &t)))
                     continue;
                 columns(f, t);
             }

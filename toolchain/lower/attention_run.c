@@ -28,6 +28,7 @@ struct run {
     bool streaming;
     int score, out, power, top, high, fade, sum, total; // buffers; -1: none
     struct attn_held keys, values;
+    struct attn_mean mean;
     struct attn_item item[AHEAD];
     int64_t results; // PSUM results begun
     struct lower_view sink;
@@ -269,27 +270,34 @@ static void join_parts(struct run *r, const struct attn_item *it, const struct a
                             v[k]->stride[nb], v[k]->stride[nb - 1]});
 }
 
-// A row whose keys are all hidden gives 0. With a finite fill such a row is one whose maximum is
-// not above the fill: its sum becomes infinite.
-static void forget_hidden_rows(const struct run *r, const struct attn_item *it) {
+// Marks rows whose keys are all hidden: with a finite fill those whose maximum is not above it.
+// Where they give 0 their sum becomes infinite, where they give the mean of all values -1.
+static void mark_hidden_rows(const struct run *r, const struct attn_item *it) {
     const struct attn *a = r->a;
-    if (!a->zero_rows || isinf((double)a->fill)) return;
-    struct lower_view m = stat_view(r, r->high, it->number), sum = stat_view(r, r->sum, it->tile);
+    if (!a->mean && (!a->zero_rows || isinf((double)a->fill))) return;
+    struct lower_view m = stat_view(r, r->high < 0 ? r->top : r->high, it->number),
+                      sum = stat_view(r, r->sum, it->tile);
     struct attn_pass p =
         pass_of(2,
                 (struct isa_stage[]){{.op = ISA_VOP_LE, .a = ISA_SRC_IMM0},
                                      {.op = ISA_VOP_SEL, .a = ISA_SRC_IMM1, .b = ISA_SRC_IN1}},
                 a->fill);
-    float infinity = INFINITY;
+    float mark = a->mean ? -1.0f : INFINITY;
     uint32_t bits;
-    memcpy(&bits, &infinity, sizeof bits);
+    memcpy(&bits, &mark, sizeof bits);
     p.chain.imm[1] = bits;
     vector(r, it, 1, &(struct vec){.pass = &p, .out = &sum, .in = {&m, &sum}});
 }
 
+static struct lower_view columns_from(const struct run *r, const struct lower_view *v, int64_t v0) {
+    int64_t index[LOWER_DIMS] = {0};
+    index[r->a->nb + 2] = v0;
+    return lower_at(v, r->a->nb + 3, index);
+}
+
 // out = in / sum; a row whose keys all have -infinity has sum 0 and gives 0 when the node says so.
 static void divide(struct run *r, const struct attn_item *it, const struct lower_view *in,
-                   const struct lower_view *out, int64_t columns) {
+                   const struct lower_view *out, int64_t v0, int64_t columns) {
     struct lower_view sum = stat_view(r, r->sum, it->tile);
     struct attn_pass plain =
         pass_of(1, (struct isa_stage[]){{.op = ISA_VOP_DIV, .a = ISA_SRC_IN1}}, 0);
@@ -298,17 +306,21 @@ static void divide(struct run *r, const struct attn_item *it, const struct lower
                                                             {.op = ISA_VOP_MAX, .a = ISA_SRC_IMM0},
                                                             {.op = ISA_VOP_RDIV, .a = ISA_SRC_IN0}},
                                        FLT_MIN);
+    struct attn_pass mean =
+        pass_of(4,
+                (struct isa_stage[]){{.op = ISA_VOP_DIV, .a = ISA_SRC_IN1, .save = 1},
+                                     {.op = ISA_VOP_MOV, .a = ISA_SRC_IN1},
+                                     {.op = ISA_VOP_GT, .a = ISA_SRC_IMM0},
+                                     {.op = ISA_VOP_SEL, .a = ISA_SRC_TMP, .b = ISA_SRC_IN2}},
+                0);
     const struct attn_pass *p = r->a->zero_rows ? &guarded : &plain;
-    if (r->t->split)
+    if (r->a->mean) {
+        struct lower_view all = columns_from(r, &it->mean, v0);
+        vector(r, it, columns, &(struct vec){.pass = &mean, .out = out, .in = {in, &sum, &all}});
+    } else if (r->t->split)
         join_parts(r, it, p, in, &sum, out, columns);
     else
         vector(r, it, columns, &(struct vec){.pass = p, .out = out, .in = {in, &sum}});
-}
-
-static struct lower_view columns_from(const struct run *r, const struct lower_view *v, int64_t v0) {
-    int64_t index[LOWER_DIMS] = {0};
-    index[r->a->nb + 2] = v0;
-    return lower_at(v, r->a->nb + 3, index);
 }
 
 // What becomes of columns v0.. of the second product.
@@ -337,10 +349,10 @@ static void emit_o(struct run *r, const struct attn_item *it, int64_t v0, int64_
     attn_part(r->a, it, false, a->dv, start, size);
     if (!v0) {
         r->sink = lower_sink_tile(&r->s.out, start);
-        forget_hidden_rows(r, it);
+        mark_hidden_rows(r, it);
     }
     out = columns_from(r, &r->sink, v0);
-    divide(r, it, it->first ? &d : &total, &out, columns);
+    divide(r, it, it->first ? &d : &total, &out, v0, columns);
     if (v0 + columns == a->dv) lower_sink_store(r->L, &r->s.out, &r->sink, start, size);
 }
 
@@ -390,7 +402,7 @@ static void open_buffers(struct run *r) {
     lower_stream_open(L, &r->s.mask);
     lower_stream_open(L, &r->s.out);
     r->power = tile_add_spm(L->p, "power", s->power_bytes, pair);
-    r->top = tile_add_spm(L->p, "top", s->stat_bytes, 2);
+    r->top = tile_add_spm(L->p, "top", s->stat_bytes, 4);
     r->sum = tile_add_spm(L->p, "sum", s->stat_bytes, 2);
     r->high = r->fade = r->total = -1;
     if (r->streaming || r->a->zero_rows) r->high = tile_add_spm(L->p, "max", s->stat_bytes, 2);
@@ -403,7 +415,14 @@ static void open_buffers(struct run *r) {
 }
 
 // The second product and what follows it; the last columns' V.MAP waits for finish().
-static void second(struct run *r, const struct attn_item *it) {
+static void second(struct run *r, struct attn_item *it) {
+    const struct attn *a = r->a;
+    int64_t head = it->at[a->nb - 1];
+    if (a->mean && attn_begins_head(a, it) && head % r->mean.heads == 0) {
+        struct lower_view all = attn_fetch_all(r->L, a, &r->values, it, r->mean.merged);
+        attn_mean_emit(r->L, a, &r->mean, &all, r->mean.merged ? r->mean.heads : it->tb);
+    }
+    if (a->mean) it->mean = attn_mean_view(a, &r->mean, head);
     struct lower_view values = attn_fetch(r->L, r->a, &r->values, it);
     for (int64_t v0 = 0; v0 < r->a->dv; v0 += r->t->tv) {
         if (v0 > 0) emit_o(r, it, v0 - r->t->tv, r->results - 1);
@@ -423,6 +442,8 @@ void attn_run(struct lower *L, const struct attn *a, const struct attn_tile *t) 
     bool more = true, chunks = a->dv > t->tv;
     attn_streams_init(L, a, t, &r.s);
     open_buffers(&r);
+    attn_mean_plan(L, a, t, &r.mean);
+    attn_mean_open(L, a, &r.mean);
     attn_hold(L, a, t, &r.s.k, a->d, &r.keys);
     attn_hold(L, a, t, &r.s.v, a->dv, &r.values);
     for (int64_t i = 0;; i++) {

@@ -159,6 +159,27 @@ Test(lower_attention, hidden_keys_with_a_score) {
     check(&p, "fill and window");
 }
 
+// The window's tiles suffice, and rows that see nothing give the mean of all values.
+Test(lower_attention, hidden_rows_far_below) {
+    for (int i = 0; i < 8; i++) {
+        struct problem p = plain(60, i % 2 ? 60 : 90, 12);
+        p.dv = 9;
+        p.fill = i % 3 ? -3.4028234663852886e38 : -10000;
+        p.heads = 3;
+        p.batch = i < 4 ? 2 : 1;
+        p.windowed = true;
+        p.window[0] = i < 2 ? -1 : 5;
+        p.window[1] = 3;
+        p.window[2] = i % 2 ? -20 : 4;
+        p.mask = i < 6 ? ISA_I64 : ISA_DTYPE_NONE;
+        p.mask_dims[1] = p.mask_dims[2] = 1;
+        p.transposed = i > 2;
+        p.dtype = i % 4 == 3 ? ISA_F16 : ISA_F32;
+        p.zero_rows = i == 5;
+        check(&p, "far fill");
+    }
+}
+
 Test(lower_attention, capped_scores) {
     struct problem p = plain(23, 50, 12);
     p.cap = 1.5;
@@ -217,7 +238,7 @@ Test(lower_attention, rank_three) {
 Test(lower_attention, random_problems) {
     static const enum isa_dtype types[] = {ISA_F32, ISA_F16, ISA_BF16};
     static const enum isa_dtype masks[] = {ISA_DTYPE_NONE, ISA_BOOL, ISA_F32, ISA_F16, ISA_I64};
-    for (uint32_t seed = 1; seed <= 24; seed++) {
+    for (uint32_t seed = 1; seed <= 60; seed++) {
         uint32_t s = seed * 77;
         struct problem p = {.batch = rnd_in(&s, 1, 2),
                             .heads = rnd_in(&s, 1, 3),
@@ -238,7 +259,7 @@ Test(lower_attention, random_problems) {
         p.window[0] = rnd_in(&s, -1, 30);
         p.window[1] = rnd_in(&s, -1, 30);
         p.window[2] = rnd_in(&s, -20, 40);
-        if (rnd(&s) % 4 == 0) p.fill = -200;
+        if (rnd(&s) % 4 == 0) p.fill = rnd(&s) % 2 ? -200 : -20000;
         if (p.fill < 0) p.zero_rows = rnd(&s) % 2;
         struct arena *a = arena_new();
         check(&p, arena_printf(a, "seed %u", seed));
