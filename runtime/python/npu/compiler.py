@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import warnings
 from ctypes import c_char_p
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -88,28 +87,30 @@ def compile(
     folder = tempfile.mkdtemp(prefix="npu-")
     path = os.fspath(output) if output is not None else os.path.join(folder, f"{name}.npu")
     try:
-        _compile(model, exported, name, folder, path, words)
+        if exported:
+            from .torch_calls import Calling
+
+            calling = Calling(model)
+            _compile_exported(calling.program, name, folder, path, words)
+        else:
+            compile_file(os.fspath(model), path, words)
         program = Program(path)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     program._own(folder)
     if exported:
-        from .torch_calls import adapt
-
-        adapt(program, model)
+        calling.attach(program)
     return program
 
 
-def _compile(
-    model: Any, exported: bool, name: str, folder: str, path: str, words: Sequence[str]
+def _compile_exported(
+    exported: Any, name: str, folder: str, path: str, words: Sequence[str]
 ) -> None:
-    if exported:
-        source = os.path.join(folder, f"{name}.pt2")
-        with warnings.catch_warnings():  # torch warns of its own use of itself
-            warnings.simplefilter("ignore", FutureWarning)
-            torch_module().export.save(model, source)
-        compile_file(source, path, words, [(source, f"exported program '{name}'")])
-        os.unlink(source)
-    else:
-        compile_file(os.fspath(model), path, words)
+    source = os.path.join(folder, f"{name}.pt2")
+    from .torch_graph import quiet
+
+    with quiet():
+        torch_module().export.save(exported, source)
+    compile_file(source, path, words, [(source, name)])
+    os.unlink(source)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 from ._native import INPUT, OUTPUT, STATE, CRunInfo, CSimulatorConfig, CTensorInfo
 from ._native import byref, check, libraries, out_pointer, process_lock
 from .errors import Error, UsageError
-from .tensors import BY_CODE, TensorInfo, kind_of, source, target
+from .tensors import BY_CODE, TensorInfo, copy_as, kind_of, source, target
 
 
 class RunInfo(NamedTuple):
@@ -29,43 +29,62 @@ class RunInfo(NamedTuple):
 class States(Mapping[str, Any]):
     """State of a program by name, kept from run to run: a key/value cache.
 
-    Reading copies the state out of the device, assigning writes all of it:
+    Reading gives a copy, assigning writes all of it:
 
         cache = program.states["cache_k_0"]
         program.states["cache_k_0"] = cache
         program.states.reset()
+
+    States are in the device's memory, or, when an exported model changes its buffers, kept here
+    and passed to each run.
     """
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self.kept: dict[str, Any] = {}
+        self._first: dict[str, Any] = {}
+
+    def keep(self, values: Mapping[str, Any]) -> None:
+        """Adds states that are not on the device."""
+        self.kept.update(values)
+        self._first.update(values)
 
     def __getitem__(self, name: str) -> Any:
-        return self._program._read(STATE, self._index(name), kind_of(()))
+        return self.read(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._program._write(STATE, self._index(name), value)
+        if name in self.kept:
+            shape = source(self.kept[name]).shape
+            if source(value).shape != shape:
+                raise UsageError(f"state '{name}': its shape is {list(shape)}")
+            self.kept[name] = value
+        else:
+            self._program._write(STATE, self._index(name), value)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._program._names(STATE))
+        return iter([*self._program._names(STATE), *self.kept])
 
     def __len__(self) -> int:
-        return len(self._program._tensors[STATE])
+        return len(self._program._tensors[STATE]) + len(self.kept)
 
-    def read(self, name: str, like: str = "numpy") -> Any:
+    def read(self, name: str, like: str | None = None) -> Any:
         """The state as a tensor of "torch" or "numpy", or as "memory"."""
-        return self._program._read(STATE, self._index(name), like)
+        if name in self.kept:
+            value = self.kept[name]
+            return copy_as(like or kind_of((value,)), value)
+        return self._program._read(STATE, self._index(name), like or kind_of(()))
 
     def reset(self) -> None:
-        """Zeroes all of it, as it was before the first run."""
+        """All of it is what it was before the first run."""
+        self.kept.update(self._first)
         for i, c in enumerate(self._program._tensors[STATE]):
-            zero = target(kind_of(()), c)
-            flat = (b"\0" * zero.bytes, zero.dtype.code)
-            self._program._write_bytes(STATE, i, *flat)
+            zero = target("memory", c)
+            self._program._write_bytes(STATE, i, b"\0" * zero.bytes, zero.dtype.code)
 
     def _index(self, name: str) -> int:
         names = self._program._names(STATE)
         if name not in names:
-            raise KeyError(f"no state '{name}'; there are: {', '.join(names) or 'none'}")
+            raise KeyError(f"no state '{name}'; there are: {', '.join(self) or 'none'}")
         return names.index(name)
 
 
@@ -118,8 +137,7 @@ class Program:
         self._lock = threading.RLock()
         self._path = os.fspath(path)
         self._no_data = no_data
-        self._arrange: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]] | None = None
-        self._finish: Callable[[list[Any]], Any] | None = None
+        self._calling: Callable[[Program, tuple[Any, ...], dict[str, Any]], Any] | None = None
         self._folder: Callable[[], Any] | None = None
         self._bound: dict[int, Any] = {}
         self.last_run: RunInfo | None = None
@@ -196,13 +214,13 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs it once."""
-        given = self._arrange(args, kwargs) if self._arrange else self._by_name(args, kwargs)
         with self._lock:
+            if self._calling:
+                return self._calling(self, args, kwargs)
+            given = self._by_name(args, kwargs)
             outputs = self._run(given, kind_of([x for x in given if x is not None]))
         if outputs is None:
             return None
-        if self._finish:
-            return self._finish(outputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def report(self) -> dict[str, Any]:

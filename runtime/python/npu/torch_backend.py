@@ -79,9 +79,14 @@ def _warn(warning: UnsupportedWarning, place: tuple[str, int] | None) -> None:
         warnings.warn(warning, stacklevel=3)
 
 
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def _refused_text(nodes: Sequence[UnsupportedNode], programs: int) -> str:
-    rest = f"; the rest is {programs} programs for the NPU" if programs else ""
-    lines = [f"{len(nodes)} nodes run in eager mode{rest}:"]
+    rest = f"; the rest is {_count(programs, 'program')} for the NPU" if programs else ""
+    run = "runs" if len(nodes) == 1 else "run"
+    lines = [f"{_count(len(nodes), 'node')} {run} in eager mode{rest}:"]
     for n in nodes[:16]:
         where = f" in {n.module}" if n.module else ""
         lines.append(f"  {n.name} ({n.op}){where}: {n.reason}")

@@ -9,10 +9,11 @@ becomes outputs.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import torch
 import torch.fx
@@ -52,6 +53,7 @@ class Graph:
     lifted: dict[torch.fx.Node, Lifted] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)  # nodes and constants, as the call returns
     mutated: list[tuple[torch.fx.Node, torch.fx.Node]] = field(default_factory=list)  # what, by
+    names: dict[torch.fx.Node, str] = field(default_factory=dict)  # of inputs, for people
 
     @property
     def nodes(self) -> list[torch.fx.Node]:
@@ -148,14 +150,25 @@ def trace(gm: torch.fx.GraphModule, args: Sequence[Any], static: dict[int, str])
     _clean_paths(gm)
     bound = _Bound(gm, args, static).eval()
     tensors = tuple(args[i] for i in bound._dynamic)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch warns of its own use of itself
-        exported = torch.export.export(bound, tensors, strict=False)
-        return functional(exported.run_decompositions({}))
+    with torch.no_grad(), quiet():
+        graph = functional(torch.export.export(bound, tensors, strict=False))
+    places = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
+    for node, i in zip(graph.inputs, bound._dynamic):  # "l_x_" is forward's x
+        graph.names[node] = re.sub(r"^[lL]_(.*?)_*$", r"\1", places[i]) or places[i]
+    return graph
 
 
-def functional(program: ExportedProgram) -> Graph:
-    """Sorts the inputs and outputs of an exported program without in-place operations."""
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without torch's warnings of its own use of itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def functional(exported: ExportedProgram) -> Graph:
+    """An exported program without in-place operations, its inputs and outputs sorted."""
+    program = exported.run_decompositions({})
     by_name = {n.name: n for n in program.graph.nodes}
     graph = Graph(program, [])
     targets: dict[str, torch.fx.Node] = {}
@@ -201,15 +214,16 @@ def part_program(
     """
     part, copies = torch.fx.Graph(), {}
     root: dict[str, Any] = {}
-    own = [n for n in graph.lifted if n not in inputs and any(n in x.all_input_nodes for x in nodes)]
+    used = {n for x in nodes for n in x.all_input_nodes} | set(outputs)
+    own = [n for n in graph.lifted if n in used and n not in inputs]
     for node in [*own, *inputs]:
-        copies[node] = part.placeholder(node.name)
+        copies[node] = part.placeholder(graph.names.get(node, node.name))
         copies[node].meta = dict(node.meta)
     for node in nodes:
-        for used in node.all_input_nodes:  # graphs of a control flow operator
-            if used.op == "get_attr" and used not in copies:
-                copies[used] = part.node_copy(used)
-                root[str(used.target)] = getattr(graph.program.graph_module, str(used.target))
+        for sub in node.all_input_nodes:  # graphs of a control flow operator
+            if sub.op == "get_attr" and sub not in copies:
+                copies[sub] = part.node_copy(sub)
+                root[str(sub.target)] = getattr(graph.program.graph_module, str(sub.target))
         copies[node] = part.node_copy(node, lambda n: copies[n])
     part.output(tuple(copies[n] for n in outputs))
 
@@ -240,7 +254,7 @@ def part_program(
         graph=part,
         graph_signature=signature,
         state_dict=kept,
-        range_constraints={},
+        range_constraints=graph.program.range_constraints,
         module_call_graph=[ModuleCallEntry(fqn="", signature=call)],
         constants={k: v for k, v in state.items() if k not in kept},
         verifiers=graph.program.verifiers,

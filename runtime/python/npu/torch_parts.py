@@ -19,6 +19,7 @@ from torch.export import ExportedProgram
 
 from .errors import Error, UnsupportedNode
 from .program import Program
+from .tensors import BY_TORCH
 from .torch_graph import Graph, is_tensor, part_program
 
 Compile = Callable[[ExportedProgram], Program]
@@ -60,13 +61,18 @@ def _is_view(node: torch.fx.Node) -> bool:
     return node.target is operator.getitem or (len(parts) > 1 and parts[1] in _VIEWS)
 
 
-def _no_tensor(node: torch.fx.Node) -> str | None:
-    """Why a node can never be on the NPU, before the compiler is asked."""
+def _never(node: torch.fx.Node) -> str | None:
+    """Why a node can never be on the NPU, before the compiler is asked: only whole graphs of
+    tensors of known types can become programs."""
     value = node.meta.get("val")
-    if isinstance(value, (tuple, list)) or node.target is operator.getitem:
-        return None
-    if not isinstance(value, torch.Tensor):
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    if node.target is not operator.getitem and not isinstance(values[0], torch.Tensor):
         return f"its value is {type(value).__name__}, not a tensor"
+    values += [used.meta.get("val") for used in node.all_input_nodes]
+    for v in values:
+        name = str(v.dtype).removeprefix("torch.") if isinstance(v, torch.Tensor) else ""
+        if name and name not in BY_TORCH:
+            return f"{name} has no counterpart on the NPU"
     return None
 
 
@@ -197,7 +203,7 @@ def plan(graph: Graph, compile_program: Compile) -> Plan:
     nodes = graph.nodes
     refused: dict[torch.fx.Node, str] = {}
     for node in nodes:
-        reason = _no_tensor(node)
+        reason = _never(node)
         if reason:
             refused[node] = reason
     done: dict[tuple[str, ...], Part] = {}

@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(backend="npu") and npu.compile(exported program) against eager mode.
+
+Whole models are those of scripts/models; the modernbert needs transformers besides torch.
+"""
+import copy
+import importlib.util
+import json
+import sys
+import unittest
+import warnings
+
+if importlib.util.find_spec("torch") is None:
+    print("SKIPPED: torch is not installed (pip install torch), so none of torch.compile was tested")
+    sys.exit(77)
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import npu
+from support import DATA, main
+
+sys.dont_write_bytecode = True
+import zoo
+
+torch.set_num_threads(1)
+HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        value = [value[k] for k in sorted(value)]
+    return [x for v in value for x in leaves(v)] if isinstance(value, (tuple, list)) else [value]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        self.last = max([p._number for p in npu.programs()], default=0)
+
+    def agree(self, got, want, atol=1e-4, rtol=1e-4):
+        got, want = leaves(got), leaves(want)
+        self.assertEqual(len(got), len(want))
+        for g, w in zip(got, want):
+            if isinstance(w, torch.Tensor):
+                torch.testing.assert_close(g, w, atol=atol, rtol=rtol)
+            else:
+                self.assertEqual(g, w)
+
+    def fresh(self):
+        """Programs made since the test began."""
+        return [p for p in npu.programs() if p._number > self.last]
+
+    def silent(self, call):
+        """The call's result; fails when anything fell back to eager mode."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", npu.UnsupportedWarning)
+            return call()
+
+    def warned(self, call, kind=npu.UnsupportedWarning):
+        """The call's result and the warnings of one kind."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = call()
+        return result, [w for w in caught if issubclass(w.category, kind)]
+
+
+class Models(Case):
+    """Acceptance: whole models, one program each, nothing in eager mode."""
+
+    def check(self, name, dtype):
+        spec = zoo.SPECS[name]
+        meta = json.loads((DATA / "models" / name / "meta.json").read_text())
+        tolerance = meta["tolerance"][dtype]
+        model, inputs = spec.build().eval(), spec.inputs(0)
+        with torch.no_grad():
+            want = model(*inputs)
+            compiled = torch.compile(model, backend="npu", options={"dtype": dtype})
+            got = self.silent(lambda: compiled(*inputs))
+        self.agree(got, want, tolerance["atol"], tolerance["rtol"])
+        (program,) = self.fresh()
+        self.assertEqual(program.report()["cycles"], program.cycles)
+        self.assertEqual(program.last_run.submissions, 1)
+
+    def test_resnet_f32(self):
+        self.check("resnet-tiny", "f32")
+
+    def test_resnet_f16(self):
+        self.check("resnet-tiny", "f16")
+
+    @unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
+    def test_modernbert_f32(self):
+        self.check("modernbert-tiny", "f32")
+
+    @unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
+    def test_modernbert_f16(self):
+        self.check("modernbert-tiny", "f16")
+
+    def test_llama_prefill_f32(self):
+        self.check("llama-tiny-prefill", "f32")
+
+    def test_llama_decode_f32(self):
+        self.check("llama-tiny-decode", "f32")
+
+    def test_llama_decode_f16(self):
+        self.check("llama-tiny-decode", "f16")
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down, self.norm = nn.Linear(16, 32), nn.Linear(32, 16), nn.LayerNorm(16)
+
+    def forward(self, x):
+        return self.norm(x + self.down(F.gelu(self.up(x))))
+
+
+class Refused(nn.Module):
+    """An operator that no NPU program has stands between two parts that have one."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = Mlp(), Mlp()
+
+    def middle(self, x):
+        return torch.linalg.qr(x).Q
+
+    def forward(self, x):
+        return self.after(self.middle(self.before(x)))
+
+
+class Broken(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = Mlp(), Mlp()
+
+    def forward(self, x):
+        x = self.before(x)
+        torch._dynamo.graph_break()
+        return self.after(x)
+
+
+class Fallbacks(Case):
+    def test_graph_break(self):
+        model, x = Broken().eval(), torch.randn(16, 16)
+        with torch.no_grad():
+            compiled = torch.compile(model, backend="npu")
+            got, caught = self.warned(lambda: compiled(x), npu.GraphBreakWarning)
+            self.agree(got, model(x))
+        self.assertEqual(len(self.fresh()), 2)
+        self.assertEqual(len(caught), 1)
+        self.assertIn("test_torch.py", str(caught[0].message))
+        self.assertEqual(caught[0].filename, __file__)
+
+    def test_unsupported_nodes(self):
+        model, x = Refused().eval(), torch.randn(16, 16)
+        with torch.no_grad():
+            compiled = torch.compile(model, backend="npu")
+            got, caught = self.warned(lambda: compiled(x))
+            self.agree(got, model(x))
+            self.agree(self.silent(lambda: compiled(x)), model(x))  # said once
+        self.assertEqual(len(self.fresh()), 2)
+        self.assertEqual(len(caught), 1)
+        nodes = caught[0].message.nodes
+        self.assertIn("aten.linalg_qr.default", [n.op for n in nodes])
+        self.assertIn("linalg_qr", str(caught[0].message))
+        self.assertEqual(caught[0].filename, __file__)
+
+    def test_complex_numbers_stay_in_torch(self):
+        class Mixes(Refused):
+            def middle(self, x):
+                return x + torch.fft.fft2(x).real
+
+        model, x = Mixes().eval(), torch.randn(16, 16)
+        with torch.no_grad():
+            got, caught = self.warned(lambda: torch.compile(model, backend="npu")(x))
+            self.agree(got, model(x))
+        self.assertEqual(len(self.fresh()), 2)
+        self.assertEqual(len(caught[0].message.nodes), 2)  # the transform, and what takes its result
+
+    def test_no_fallback(self):
+        compiled = torch.compile(Refused().eval(), backend="npu", options={"fallback": False})
+        with torch.no_grad(), self.assertRaisesRegex(Exception, "linalg_qr"):
+            compiled(torch.randn(16, 16))
+
+    def test_module_path_is_named(self):
+        class Inner(nn.Module):
+            def forward(self, x):
+                return torch.linalg.qr(x).Q
+
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([Mlp(), Inner()])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+
+        with torch.no_grad():
+            compiled = torch.compile(Outer().eval(), backend="npu")
+            _, caught = self.warned(lambda: compiled(torch.randn(16, 16)))
+        self.assertEqual(caught[0].message.nodes[0].module, "layers.1")
+
+
+class Calls(Case):
+    def test_branches(self):
+        class Branches(nn.Module):
+            def forward(self, x):
+                return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (x,))
+
+        compiled = torch.compile(Branches(), backend="npu")
+        for x in (torch.ones(3), -torch.ones(3)):
+            self.agree(self.silent(lambda: compiled(x)), Branches()(x))
+
+    def test_shapes_get_programs_of_their_own(self):
+        model = Mlp().eval()
+        compiled = torch.compile(model, backend="npu")
+        with torch.no_grad():
+            counts = []
+            for rows in (4, 7, 9, 4, 7, 9, 4, 9):
+                x = torch.randn(rows, 16)
+                self.agree(self.silent(lambda: compiled(x)), model(x))
+                counts.append(len(self.fresh()))
+        self.assertGreaterEqual(counts[2], 3)
+        self.assertEqual(counts[3:], [counts[3]] * 5)  # each shape once
+
+    def test_nested_outputs_constants_and_inputs_passed_through(self):
+        def f(x, n):
+            y = F.relu(x) * n
+            return {"y": y, "n": x.shape[0], "x": x, "none": None, "pair": (y, y + 1)}
+
+        x = torch.randn(4, 8)
+        compiled = torch.compile(f, backend="npu")
+        self.agree(self.silent(lambda: compiled(x, 3)), f(x, 3))
+        self.agree(self.silent(lambda: compiled(x, 4)), f(x, 4))
+
+    def test_inputs_changed_in_place(self):
+        def step(cache, x, at):
+            cache.index_copy_(1, at, x)
+            return cache.sum(1)
+
+        cache, want = torch.zeros(2, 8, 4), torch.zeros(2, 8, 4)
+        compiled = torch.compile(step, backend="npu")
+        for i in range(3):
+            x, at = torch.randn(2, 1, 4), torch.tensor([i])
+            self.agree(self.silent(lambda: compiled(cache, x, at)), step(want, x, at))
+            self.agree(cache, want)
+
+    def test_buffers_changed_in_place(self):
+        class Counts(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("count", torch.zeros(4))
+
+            def forward(self, x):
+                self.count.add_(1)
+                return x * self.count
+
+        model = Counts().eval()
+        want = copy.deepcopy(model)
+        compiled = torch.compile(model, backend="npu")
+        for _ in range(3):
+            x = torch.randn(4)
+            self.agree(self.silent(lambda: compiled(x)), want(x))
+        self.agree(model.count, want.count)
+
+    def test_parameters_that_change_are_seen(self):
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        compiled = torch.compile(model, backend="npu")
+        with torch.no_grad():
+            for _ in range(4):
+                self.agree(self.silent(lambda: compiled(x)), model(x))
+                model.up.weight.mul_(0.5)
+            model.load_state_dict(Mlp().state_dict())
+            self.agree(self.silent(lambda: compiled(x)), model(x))
+
+    def test_strided_inputs(self):
+        model = Mlp().eval()
+        compiled = torch.compile(model, backend="npu")
+        with torch.no_grad():
+            for x in (torch.randn(16, 4).t(), torch.randn(4, 32)[:, ::2], torch.randn(16).expand(3, 16)):
+                self.agree(self.silent(lambda: compiled(x)), model(x))
+
+    def test_inference_mode(self):
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        compiled = torch.compile(model, backend="npu")
+        with torch.inference_mode():
+            self.agree(self.silent(lambda: compiled(x)), model(x))
+
+    def test_modes_and_options(self):
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        with torch.no_grad():
+            for mode in ("default", "reduce-overhead", "max-autotune"):
+                torch._dynamo.reset()
+                compiled = torch.compile(model, backend="npu", mode=mode)
+                self.agree(self.silent(lambda: compiled(x)), model(x))
+            compiled = torch.compile(model, backend="npu", options={"target": "edge", "dtype": "f16"})
+            torch._dynamo.reset()
+            self.agree(self.silent(lambda: compiled(x)), model(x), 0.02)
+        program = npu.programs()[-1]
+        self.assertEqual((program.target, program.outputs[0].dtype), ("edge", "f16"))
+        self.assertEqual(program.outputs[0].model_dtype, "f32")
+
+    def test_wrong_modes_and_options(self):
+        for words, text in (({"mode": "fast"}, "reduce-overhead"), ({"options": {"speed": 1}}, "dtype")):
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(Exception, text):
+                torch.compile(Mlp().eval(), backend="npu", **words)(torch.randn(4, 16))
+
+
+class Training(Case):
+    def test_forward_on_the_npu_gradients_from_eager(self):
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        want = copy.deepcopy(model)
+        compiled = torch.compile(model, backend="npu")
+        got = self.silent(lambda: compiled(x))  # grad mode is on, as it is by default
+        self.assertEqual(len(self.fresh()), 1)
+        self.assertTrue(got.requires_grad)
+        _, caught = self.warned(lambda: got.square().sum().backward())
+        self.assertIn("training", str(caught[0].message))
+        want(x).square().sum().backward()
+        for a, b in zip(model.parameters(), want.parameters()):
+            torch.testing.assert_close(a.grad, b.grad, atol=1e-4, rtol=1e-4)
+
+    def test_dropout_and_input_gradients(self):
+        class Drops(Mlp):
+            def forward(self, x):
+                return F.dropout(super().forward(x), 0.5, self.training)
+
+        model = Drops().train()
+        _, caught = self.warned(lambda: torch.compile(model, backend="npu")(torch.randn(4, 16)).sum().backward())
+        self.assertIn("training", str(caught[0].message))
+        self.assertIsNotNone(model.up.weight.grad)
+        x = torch.randn(4, 16, requires_grad=True)
+        _, caught = self.warned(lambda: torch.compile(Mlp(), backend="npu")(x).sum().backward())
+        self.assertIn("an input requires gradients", str(caught[0].message))
+        self.assertIsNotNone(x.grad)
+
+    def test_a_loop_learns(self):
+        model, data = Mlp(), torch.randn(8, 16)
+        compiled = torch.compile(model, backend="npu")
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        losses = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", npu.UnsupportedWarning)
+            for _ in range(6):
+                optimizer.zero_grad()
+                loss = (compiled(data) - 1).square().mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        self.assertLess(losses[-1], losses[0])
+
+
+class Exported(Case):
+    def test_program_is_called_as_the_model_is(self):
+        class Pairs(Mlp):
+            def forward(self, pair, scale=None):
+                y = super().forward(pair["a"]) + pair["b"]
+                return {"y": y if scale is None else y * scale, "list": [y, pair["b"] * 2]}
+
+        model = Pairs().eval()
+        pair = {"a": torch.randn(4, 16), "b": torch.randn(4, 16)}
+        scale = torch.tensor(2.0)
+        exported = torch.export.export(model, (pair,), {"scale": scale})
+        with torch.no_grad(), npu.compile(exported, target="tiny", dtype="f32") as program:
+            want = model(pair, scale=scale)
+            got = program(pair, scale=scale)
+            self.assertEqual(set(got), {"y", "list"})
+            self.agree(got, want)
+            arrays = {k: v.numpy() for k, v in pair.items()}
+            self.assertEqual(type(program(arrays, scale=scale.numpy())["y"]).__module__, "numpy")
+            with self.assertRaisesRegex(npu.UsageError, "inputs"):
+                program(pair["a"])
+
+    def test_keyword_for_a_positional_argument(self):
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        with torch.no_grad():
+            program = npu.compile(torch.export.export(model, (x,)), dtype="f32")
+            self.agree(program(x=x), model(x))
+
+    def test_open_sizes(self):
+        model = Mlp().eval()
+        rows = torch.export.Dim("rows", min=2, max=64)
+        exported = torch.export.export(model, (torch.randn(8, 16),), dynamic_shapes={"x": {0: rows}})
+        with torch.no_grad():
+            program = npu.compile(exported, shapes={"x": (5, 16)})
+            x = torch.randn(5, 16)
+            self.agree(program(x), model(x))
+        with self.assertRaises(npu.Error):
+            npu.compile(exported, shapes={"x": (65, 16)})
+
+    def test_buffers_are_states(self):
+        class Cache(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.key = nn.Linear(4, 4)
+                self.register_buffer("cache", torch.zeros(1, 8, 4))
+
+            def forward(self, x, at):
+                self.cache.index_copy_(1, at, self.key(x))
+                return self.cache.sum(1), {"mean": x.mean()}
+
+        model = Cache().eval()
+        plain = torch.export.export(model, (torch.randn(1, 1, 4), torch.tensor([0])))
+        for exported in (plain, plain.run_decompositions()):
+            program, want = npu.compile(exported), copy.deepcopy(model)
+            self.assertEqual(list(program.states), ["cache"])
+            for i in range(3):
+                x, at = torch.randn(1, 1, 4), torch.tensor([i])
+                with torch.no_grad():
+                    self.agree(program(x, at), want(x, at))
+            self.agree(program.states.read("cache", "torch"), want.cache)
+            self.assertEqual(program.states.read("cache", "numpy").shape, (1, 8, 4))
+            program.states.reset()
+            self.agree(program.states["cache"], torch.zeros(1, 8, 4))
+            program.states["cache"] = torch.ones(1, 8, 4)
+            got = program(x.numpy(), at.numpy())
+            self.assertEqual(type(got[0]).__module__, "numpy")
+            with self.assertRaisesRegex(npu.UsageError, "state 'cache'"):
+                program.states["cache"] = torch.ones(8, 4)
+
+    def test_inputs_are_changed(self):
+        class Adds(nn.Module):
+            def forward(self, x, y):
+                x.add_(y)
+                return x * 2, y
+
+        exported = torch.export.export(Adds(), (torch.zeros(3), torch.ones(3)))
+        program = npu.compile(exported)
+        x, y = torch.zeros(3), torch.ones(3)
+        self.agree(program(x, y), (torch.full((3,), 2.0), y))
+        self.agree(x, torch.ones(3))
+        x = x.numpy()
+        program(x, y.numpy())
+        self.assertEqual(x.tolist(), [2.0] * 3)
+
+    def test_a_module_is_not_exported(self):
+        with self.assertRaisesRegex(TypeError, "torch.export.export"):
+            npu.compile(Mlp())
+
+    def test_errors_do_not_name_the_temporary_file(self):
+        class Svd(nn.Module):
+            def forward(self, x):
+                return torch.linalg.qr(x).Q
+
+        exported = torch.export.export(Svd(), (torch.randn(4, 4),))
+        with self.assertRaises(npu.UnsupportedError) as caught:
+            npu.compile(exported)
+        self.assertIn("linalg_qr", caught.exception.text)
+        self.assertNotIn("/tmp/", caught.exception.text)
+
+
+class Tensors(Case):
+    def test_torch_is_not_copied(self):
+        from npu import tensors
+
+        x = torch.randn(3, 4)
+        self.assertEqual(tensors.source(x).pointer, x.data_ptr())
+        for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.bool, torch.uint8):
+            s = tensors.source(torch.zeros(2, 3, dtype=dtype))
+            self.assertEqual(getattr(torch, s.dtype.torch), dtype)
+        with self.assertRaisesRegex(npu.UsageError, "complex"):
+            tensors.source(torch.zeros(2, dtype=torch.complex64))
+
+
+if __name__ == "__main__":
+    main()
