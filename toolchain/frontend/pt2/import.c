@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the archive to a graph:
-//
-//   the user's inputs -> inputs with static shapes (inputs.c); parameters and buffers -> constants
-//   for each node in order: its row's importer
-//       one that is not supported is noted, its results are marked missing, what depends on them is
-//       passed over
-//   fail once with all that was noted, else mark the outputs: the user's, then what changed
+// Nodes of a graph in order: each by its row's importer. One that is not supported is noted, its
+// results are marked missing, what depends on them is passed over.
 
 #include "toolchain/frontend/pt2/import.h"
 
@@ -192,7 +187,7 @@ static npu_status import_node(struct importer *m, struct scope *s, const json_t 
     return pt2_all_missing(&n);
 }
 
-static npu_status import_nodes(struct importer *m, struct scope *s, const json_t *graph) {
+npu_status pt2_nodes(struct importer *m, struct scope *s, const json_t *graph) {
     json_t *nodes;
     NPU_TRY(schema_need(graph, "nodes", JSON_ARRAY, "the graph", &nodes));
     note_readers(m, s, graph);
@@ -385,206 +380,8 @@ npu_status pt2_call_graph(struct pt2_node *n, const json_t *sub, const char *pre
         return npu_fail(BAD_INPUT, "subgraphs nested more than %d deep", CALL_DEPTH_MAX);
     NPU_TRY(enter(n, sub, &body, nargs, args));
     m->depth++;
-    npu_status failed = import_nodes(m, &body, sub);
+    npu_status failed = pt2_nodes(m, &body, sub);
     m->depth--;
     NPU_TRY(failed);
     return leave(n, sub, &body, nresult, results, missing);
-}
-
-// ---- the model -------------------------------------------------------------------------------
-
-// Kinds of input_specs that name a stored tensor.
-static const struct stored {
-    const char *kind, *name, *list;
-} stored[] = {{"parameter", "parameter_name", "weights"},
-              {"buffer", "buffer_name", "weights"},
-              {"tensor_constant", "tensor_constant_name", "constants"}};
-
-static npu_status import_stored(struct importer *m, struct scope *s, const json_t *spec,
-                                const struct stored *kind) {
-    json_t *arg, *name;
-    const char *list = kind->list;
-    NPU_TRY(schema_need(spec, "arg", JSON_OBJECT, kind->kind, &arg));
-    NPU_TRY(schema_need(spec, kind->name, JSON_STRING, kind->kind, &name));
-    const char *own = schema_name(arg), *tensor = json_string_value(name);
-    if (!own) return npu_fail(BAD_INPUT, "%s '%s' has no name in the graph", kind->kind, tensor);
-    if (json_is_false(json_object_get(spec, "persistent"))) list = "constants";
-    struct pt2_name *v = ARENA_NEW(m->arena, struct pt2_name);
-    tensor = arena_strdup(m->arena, tensor);
-    npu_status failed = pt2_weight(m, list, tensor, &v->tensor);
-    if (npu_status_code(failed) == NPU_UNSUPPORTED) { // only those who use it are concerned
-        diag_add(&m->unsupported, failed);
-        v = &pt2_missing;
-        failed = NULL;
-    }
-    NPU_TRY(failed);
-    if (v->tensor && !strcmp(kind->kind, "buffer") && !v->tensor->state) v->tensor->state = tensor;
-    if (map_put(&s->names, own, v)) return npu_fail(BAD_INPUT, "input '%s' stands twice", own);
-    return NULL;
-}
-
-static npu_status import_specs(struct importer *m, struct scope *s) {
-    json_t *specs;
-    NPU_TRY(schema_need(m->schema.signature, "input_specs", JSON_ARRAY, "signature", &specs));
-    for (size_t k = 0; k < json_array_size(specs); k++) {
-        const char *kind;
-        json_t *spec;
-        const char *where = arena_printf(m->arena, "input_specs[%zu]", k);
-        NPU_TRY(schema_tag(json_array_get(specs, k), where, &kind, &spec));
-        const struct stored *row = NULL;
-        for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
-            if (!strcmp(stored[i].kind, kind)) row = &stored[i];
-        if (row)
-            NPU_TRY_NOTE(import_stored(m, s, spec, row), "%s", where);
-        else if (strcmp(kind, "user_input") != 0)
-            return npu_fail(UNSUPPORTED, "%s is a %.40s, expected tensors", where, kind);
-    }
-    return NULL;
-}
-
-// A graph output is the result of a node, and of one output only: else it gets a copy.
-static npu_status add_output(struct importer *m, struct graph_value *v, const char *name,
-                             enum isa_dtype file) {
-    if (!v->producer || v->is_output) {
-        struct graph_node *copy = graph_add_node(m->g, GRAPH_COPY, name, 1, &v, NULL);
-        NPU_TRY(graph_infer(m->g, copy, name));
-        v = copy->outputs[0];
-    }
-    const struct graph_value *holder = graph_find_value(m->g, name);
-    if (!holder || !holder->is_input) graph_rename_value(m->g, v, name);
-    if (build_dtype(file) == v->dtype) v->file_dtype = file;
-    graph_add_output(m->g, v);
-    return NULL;
-}
-
-static npu_status named_output(struct importer *m, struct scope *s, const char *own,
-                               const char *name) {
-    struct pt2_name *v = own ? map_get(&s->names, own) : NULL;
-    struct build b = {m->g, m->arena, m->temp, name, name};
-    struct graph_value *value;
-    if (!v) return npu_fail(BAD_INPUT, "output '%s' is not computed by any node", own ? own : name);
-    if (v->tensor) {
-        NPU_TRY(tensor_read(&b, v->tensor, &value));
-        return add_output(m, value, name, v->tensor->file);
-    }
-    value = build_new_scalar(&b, v->is_int ? ISA_I64 : ISA_F32, v->number);
-    return add_output(m, value, name, value->dtype);
-}
-
-// A user's output: a tensor, or a number that the export fixed; None is left out.
-static npu_status user_output(struct importer *m, struct scope *s, const json_t *arg, int number) {
-    const char *name = arena_printf(m->arena, "out%d", number), *tag;
-    json_t *value;
-    struct build b = {m->g, m->arena, m->temp, name, name};
-    NPU_TRY(schema_tag(arg, name, &tag, &value));
-    if (!strcmp(tag, "as_none")) return NULL;
-    if (!strcmp(tag, "as_tensor")) return named_output(m, s, schema_name(arg), name);
-    const char *symbol = json_string_value(json_object_get(value, "as_name"));
-    if (symbol) return named_output(m, s, symbol, name);
-    if (json_object_get(value, "as_int")) value = json_object_get(value, "as_int");
-    if (json_is_integer(value))
-        return add_output(m, build_new_ints(&b, 0, NULL, &(int64_t){json_integer_value(value)}),
-                          name, ISA_I64);
-    double v;
-    if (!strcmp(tag, "as_string") || !schema_number(value, &v))
-        return npu_fail(UNSUPPORTED, "output '%s' is %s, expected a tensor", name, tag);
-    enum isa_dtype type = json_is_boolean(value) ? ISA_BOOL : ISA_F32;
-    return add_output(m, build_new_scalar(&b, type, v), name, type);
-}
-
-// What the export lists as changed: after run_decompositions() only.
-static npu_status listed_change(struct importer *m, struct scope *s, const char *kind,
-                                const json_t *spec) {
-    bool buffer = !strcmp(kind, "buffer_mutation");
-    const char *key = buffer ? "buffer_name" : "user_input_name";
-    const char *target = json_string_value(json_object_get(spec, key));
-    if (!target) return npu_fail(BAD_INPUT, "%s has no %s", kind, key);
-    const char *name = arena_printf(m->arena, buffer ? "%s" : "%s.out", target);
-    return named_output(m, s, schema_name(json_object_get(spec, "arg")), name);
-}
-
-static npu_status mark_outputs(struct importer *m, struct scope *s) {
-    json_t *specs;
-    NPU_TRY(schema_need(m->schema.signature, "output_specs", JSON_ARRAY, "signature", &specs));
-    int number = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t k = 0; k < json_array_size(specs); k++) {
-            const char *kind, *where = arena_printf(m->arena, "output_specs[%zu]", k);
-            json_t *spec;
-            NPU_TRY(schema_tag(json_array_get(specs, k), where, &kind, &spec));
-            bool user = !strcmp(kind, "user_output");
-            if (user == (pass == 1)) continue;
-            if (user)
-                NPU_TRY_NOTE(user_output(m, s, json_object_get(spec, "arg"), number++), "%s",
-                             where);
-            else if (!strcmp(kind, "buffer_mutation") || !strcmp(kind, "user_input_mutation"))
-                NPU_TRY_NOTE(listed_change(m, s, kind, spec), "%s", where);
-            else
-                return npu_fail(UNSUPPORTED, "%s is a %.40s", where, kind);
-        }
-    // Writes of a plain export: storages with a new version.
-    for (size_t k = 0; k < s->names.len; k++) {
-        struct pt2_tensor *t = ((struct pt2_name *)s->names.entries[k].value)->tensor;
-        if (!t || t->parent || !t->version || !t->state) continue;
-        NPU_TRY(add_output(m, t->v, t->state, t->file));
-        t->state = NULL;
-    }
-    if (!m->g->noutput) return npu_fail(BAD_INPUT, "the model has no outputs");
-    return NULL;
-}
-
-static npu_status import_model(struct importer *m, struct span bytes, const char *path) {
-    json_t *values;
-    struct scope *s = ARENA_NEW(m->arena, struct scope);
-    s->prefix = "";
-    map_init(&s->names, m->arena);
-    map_init(&m->weights, m->arena);
-    map_init(&m->symbols.table, m->arena);
-    map_init(&m->rows, m->arena);
-    pt2_index_rows(&m->rows);
-    NPU_TRY(archive_open(&m->archive, bytes, path, m->arena));
-    NPU_TRY(schema_open(&m->schema, &m->archive, m->arena));
-    NPU_TRY(schema_need(m->schema.graph, "tensor_values", JSON_OBJECT, "the graph", &values));
-    s->tensor_values = values;
-    NPU_TRY(pt2_inputs(m, s));
-    for (size_t k = 0; k < s->names.len; k++) { // an input that is written to leaves as NAME.out
-        struct pt2_name *v = s->names.entries[k].value;
-        v->tensor->state = arena_printf(m->arena, "%s.out", s->names.entries[k].key);
-    }
-    NPU_TRY(import_specs(m, s));
-    NPU_TRY(import_nodes(m, s, m->schema.graph));
-    NPU_TRY(diag_finish(&m->unsupported));
-    return mark_outputs(m, s);
-}
-
-static void close_schema(void *schema) {
-    schema_close(schema);
-}
-
-npu_status pt2_import_bytes(struct span bytes, const char *path,
-                            const struct import_options *options, struct arena *arena,
-                            struct graph **out) {
-    static const struct import_options none;
-    struct importer *m = ARENA_NEW(arena, struct importer);
-    m->arena = arena;
-    m->options = options ? options : &none;
-    m->temp = arena_try_new();
-    if (!m->temp) return npu_fail(NO_MEMORY, "importing the model");
-    // The documents are freed below; this is for leaving by the arena's end of memory.
-    arena_defer(arena, close_schema, &m->schema);
-    m->g = graph_new(arena, "main");
-    npu_status failed = import_model(m, bytes, path);
-    failed = npu_status_join(failed, diag_finish(&m->unsupported));
-    schema_close(&m->schema);
-    arena_free(m->temp);
-    if (!failed) *out = m->g;
-    return failed;
-}
-
-npu_status pt2_import(const char *path, const struct import_options *options, struct arena *arena,
-                      struct graph **out) {
-    struct span bytes;
-    NPU_TRY(file_map_in(arena, path, &bytes));
-    return npu_note(pt2_import_bytes(bytes, arena_strdup(arena, path), options, arena, out),
-                    "model '%s'", path);
 }

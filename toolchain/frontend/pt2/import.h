@@ -149,7 +149,9 @@ void pt2_slice_view(const struct graph_value *x, int axis, int64_t start, int64_
                     struct view *view);
 
 // ---- parts of the import ---------------------------------------------------------------------
-// Parameters, buffers and constants of the signature.
+// The nodes of a graph, in order. What is not supported is gathered in m->unsupported.
+NPU_MUST_USE npu_status pt2_nodes(struct importer *m, struct scope *s, const json_t *graph);
+// A stored tensor by its name in the list: weights or constants.
 NPU_MUST_USE npu_status pt2_weight(struct importer *m, const char *list, const char *name,
                                    struct pt2_tensor **out);
 // Sizes from ranges and options, then the user's inputs.

@@ -51,7 +51,8 @@ const char *pt2_default(const struct pt2_row *row, const char *name, char *text,
         text[length - own - 1] = 0;
         return text;
     }
-    NPU_ASSERT(!"the row lists the argument");
+    bool row_lists_argument = false;
+    NPU_ASSERT(row_lists_argument);
     return NULL;
 }
 
