@@ -7,6 +7,7 @@ Whole models are those of scripts/models; the modernbert needs transformers besi
 import copy
 import importlib.util
 import json
+import subprocess
 import sys
 import unittest
 import warnings
@@ -20,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import npu
-from support import DATA, main
+from support import DATA, ROOT, main
 
 sys.dont_write_bytecode = True
 import zoo
@@ -454,6 +455,17 @@ class Exported(Case):
             npu.compile(exported)
         self.assertIn("linalg_qr", caught.exception.text)
         self.assertNotIn("/tmp/", caught.exception.text)
+
+
+class Example(Case):
+    def test_runs(self):
+        """The program of docs/how-to/python.md."""
+        run = subprocess.run(
+            [sys.executable, ROOT / "examples" / "torch_compile.py"], capture_output=True, text=True
+        )
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("layers.0.up, torch_compile.py:", run.stdout)
+        self.assertIn("in layers.1: complex64", run.stderr)
 
 
 class Tensors(Case):

@@ -66,7 +66,7 @@ def compile(
     opt:     0 to 3, as npuc -O
     shapes:  fixes inputs with open dimensions: {"input_ids": (1, 512)}
     dims:    fixes named dimensions everywhere: {"batch": 1}
-    options: more words of npuc's command line: ["--set", "memory.channels=2", "--skip=fuse"]
+    options: more words of npuc's command line: ["--set", "dram.channels=2", "--skip=fuse_map"]
     output:  keeps the program in this file, else it lives in a temporary one
     name:    of an exported program, in reports
 
