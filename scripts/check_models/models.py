@@ -100,5 +100,5 @@ LIST = [
 MODELS = {model.name: model for model in LIST}
 # Of these the second table shows what each step of the compiler brings.
 STEPS = (("modernbert-base", "f16", "server"), ("resnet50", "f16", "server"), ("mobilenetv2", "f16", "server"),
-         ("minilm-l6", "f16", "server"), ("llama-small-decode", "f16", "server"), ("modernbert-tiny", "f16", "server"),
-         ("vit-tiny", "f16", "edge"))
+         ("minilm-l6", "f16", "server"), ("llama-small-prefill", "f16", "server"), ("llama-small-decode", "f16", "server"),
+         ("edit-mmdit", "f16", "server"), ("edit-vae-decoder", "f16", "server"), ("unet-tiny", "f16", "edge"))
