@@ -180,9 +180,10 @@ void npuc_options_init(struct npuc_options *o) {
 
 npu_status npuc_options_parse(int argc, char **argv, struct arena *a, struct npuc_options *o) {
     static const char doc[] =
-        "Compiles a neural network (ONNX) to a .npu program for a described NPU, or inspects one.\v"
-        "INPUT is recognised by content: ONNX, graph text .npt, assembly .nps, or a .npu for "
-        "--info and --disassemble.\n\n"
+        "Compiles a neural network (ONNX, .pt2) to a .npu program for a described NPU, or inspects "
+        "one.\v"
+        "INPUT is recognised by content: ONNX, torch.export .pt2, graph text .npt, assembly .nps, "
+        "or a .npu for --info and --disassemble.\n\n"
         "Exit status: 0 done; 2 wrong usage; 3 bad or unsupported input; 4 does not fit the "
         "target; 6 system error.";
     static const struct argp argp = {.options = table,

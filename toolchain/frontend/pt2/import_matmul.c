@@ -30,10 +30,31 @@ npu_status aten_linear(struct pt2_node *n) {
     return pt2_bind(n, 0, y);
 }
 
+// A decomposed linear sees its input as one matrix: [.., M, K] reshaped to [N, K], times the
+// weights, plus the bias, and back. The product is taken before the reshape, so that what follows
+// behind the second one still meets the product's own result. The operand to multiply: x or what it
+// is a reshape of.
+static struct graph_value *unmerged(struct graph_value *x, const struct graph_value *w) {
+    const struct graph_node *view = x->producer;
+    if (!view || view->op != GRAPH_RESHAPE || view->has_chain || x->rank != 2 || w->rank != 2)
+        return x;
+    struct graph_value *whole = view->inputs[0];
+    return whole->rank > 2 && whole->dims[whole->rank - 1] == x->dims[1] ? whole : x;
+}
+
+// y of whatever rank to the matrix that the product of x and w is.
+static npu_status merged(struct pt2_node *n, struct graph_value *y, const struct graph_value *x,
+                         const struct graph_value *w, struct graph_value **out) {
+    *out = y;
+    if (x->rank != 2 || w->rank != 2) return NULL;
+    return build_reshape(&n->b, y, 2, (int64_t[]){x->dims[0], w->dims[1]}, out);
+}
+
 static npu_status bind_product(struct pt2_node *n, const char *left, const char *right) {
     struct graph_value *x = pt2_need(n, left), *w = pt2_need(n, right), *y;
     if (n->failed) return NULL;
-    NPU_TRY(build_product(&n->b, x, w, &y));
+    NPU_TRY(build_product(&n->b, unmerged(x, w), w, &y));
+    NPU_TRY(merged(n, y, x, w, &y));
     return pt2_bind(n, 0, y);
 }
 
@@ -69,7 +90,8 @@ npu_status aten_addmm(struct pt2_node *n) {
                        *w = pt2_need(n, names[k][1]), *in[2];
     double p[2] = {pt2_float(n, "alpha"), pt2_float(n, "beta")};
     if (n->failed) return NULL;
-    NPU_TRY(build_product(&n->b, x, w, &in[0]));
+    bool row = c->rank < 2 || c->dims[0] == 1; // broadcasts over rows
+    NPU_TRY(build_product(&n->b, row ? unmerged(x, w) : x, w, &in[0]));
     in[1] = c;
     if (p[1] != 1 && p[1] != 0) NPU_TRY(build_map(&n->b, c->dtype, "mul $1", p, 1, &c, &in[1]));
     bool scaled = p[0] != 1;
@@ -78,6 +100,7 @@ npu_status aten_addmm(struct pt2_node *n) {
                           &in[0]));
     else if (scaled)
         NPU_TRY(build_map(&n->b, in[0]->dtype, "mul $0", p, 1, in, &in[0]));
+    NPU_TRY(merged(n, in[0], x, w, &in[0]));
     return pt2_bind(n, 0, in[0]);
 }
 
