@@ -83,20 +83,15 @@ static void make_last(struct dims *s, int nuse, int d, int last) {
     }
 }
 
-// The scratchpad gives more elements per cycle to some inner dimensions than to others: of the
-// elementwise instruction's dimensions the one that makes it fastest becomes the innermost.
-static void choose_inner(const struct lower *L, const struct lower_block *b, struct dims *s) {
-    if (b->proto->h.opcode != ISA_OP_VMAP || b->inner || s->n < 2) return;
-    bool unit = true;
-    for (int i = 0; i < b->nuse; i++)
-        unit = unit && s->stride[i][s->n - 1] <= 1;
-    if (unit && s->size[s->n - 1] >= L->hw->vec_lanes) return;
+// Puts the dimension at `place` (counted from the outermost) that makes the instruction fastest.
+static void choose_place(const struct lower *L, const struct lower_block *b, struct dims *s,
+                         int place) {
     struct dims best = *s;
     struct isa_insn in = build(L, b, s);
     int64_t least = isa_time_insn(L->hw, &in).issue_cycles;
-    for (int d = 0; d + 1 < s->n; d++) {
+    for (int d = 0; d < place; d++) {
         struct dims t = *s;
-        make_last(&t, b->nuse, d, s->n - 1);
+        make_last(&t, b->nuse, d, place);
         in = build(L, b, &t);
         int64_t cycles = isa_time_insn(L->hw, &in).issue_cycles;
         if (cycles >= least) continue;
@@ -104,6 +99,19 @@ static void choose_inner(const struct lower *L, const struct lower_block *b, str
         best = t;
     }
     *s = best;
+}
+
+// The scratchpad gives more elements per cycle to some inner dimensions than to others, and to
+// short rows by the distance of the next one: the elementwise instruction's innermost two
+// dimensions are those that make it fastest.
+static void choose_inner(const struct lower *L, const struct lower_block *b, struct dims *s) {
+    if (b->proto->h.opcode != ISA_OP_VMAP || b->inner || s->n < 2) return;
+    bool unit = true;
+    for (int i = 0; i < b->nuse; i++)
+        unit = unit && s->stride[i][s->n - 1] <= 1;
+    if (unit && s->size[s->n - 1] >= L->hw->vec_lanes) return;
+    choose_place(L, b, s, s->n - 1);
+    choose_place(L, b, s, s->n - 2);
 }
 
 static void emit_one(struct lower *L, const struct lower_block *b, const struct dims *given) {

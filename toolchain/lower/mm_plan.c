@@ -16,17 +16,22 @@ static int64_t psum_row_elems(const struct lower *L, int64_t tn) {
     return lower_ceil(tn, L->hw->mxu_cols) * L->hw->mxu_cols;
 }
 
+int64_t mm_columns(const struct lower_mm *mm, int64_t tn) {
+    return mm->gate.on ? 2 * tn : tn;
+}
+
 struct lower_view mm_packed(const struct lower_mm *mm, int64_t tn) {
     struct lower_view v = mm->b;
     int nb = mm->nbatch;
-    int64_t tiles = lower_ceil(mm->n, tn), step = tiles * mm->k * tn;
+    int64_t tiles = lower_ceil(mm->n, tn), columns = mm_columns(mm, tn),
+            step = tiles * mm->k * columns;
     for (int d = nb - 1; d >= 0; d--) {
         if (!mm->b.stride[d]) continue;
         v.stride[d] = step;
         step *= mm->batch[d];
     }
-    v.stride[nb] = tiles > 1 ? mm->k * tn : 0;
-    v.stride[nb + 1] = tn;
+    v.stride[nb] = tiles > 1 ? mm->k * columns : 0;
+    v.stride[nb + 1] = columns;
     v.stride[nb + 2] = 1;
     return v;
 }
@@ -47,10 +52,10 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
     if (s->a.pack[nb + 1] != 1) lower_stream_spread(L, &s->a, nb + 1);
     if (mm->data) {
         struct lower_view b = mm_packed(mm, t->tn);
-        int64_t tiles = lower_ceil(mm->n, t->tn);
+        int64_t tiles = lower_ceil(mm->n, t->tn), columns = mm_columns(mm, t->tn);
         full[nb] = tiles, block[nb] = 1;
         full[nb + 1] = mm->k, block[nb + 1] = t->tk;
-        full[nb + 2] = t->tn, block[nb + 2] = t->tn;
+        full[nb + 2] = columns, block[nb + 2] = columns;
         lower_stream_init(&s->b, "b", &b, (struct lower_grid){nb + 3, full, block}, L->slots,
                           t->whole_b);
     } else {
@@ -88,10 +93,35 @@ static void add_loads(const struct lower *L, const struct lower_stream *s, doubl
     sum->first_bytes += bytes;
 }
 
+// Cycles of the vector engine for one tile.
+static double tile_vec_cycles(const struct lower *L, const struct lower_mm *mm,
+                              const struct mm_tile *t) {
+    int64_t elems = (mm->nbatch ? t->tb : 1) * t->tm * t->tn;
+    struct isa_vec_shape vec = {.elems = elems, .steps = 1, .psum_elems = elems};
+    if (!mm->gate.on) {
+        for (int i = 1; i < 3; i++)
+            if (mm->e.has[i]) vec.in[i] = (struct isa_vec_port){elems, L->hw->vec_lanes};
+        vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
+        return (double)isa_time_vec(L->hw, &vec).issue_cycles;
+    }
+    struct mm_gated g = mm_gated_chains(mm);
+    double cycles = 0;
+    if (g.biased[1]) {
+        vec.stages = 1;
+        vec.psum_elems = 2 * elems;
+        vec.in[1] = (struct isa_vec_port){t->tn, L->hw->vec_lanes};
+        cycles += (double)(isa_time_vec(L->hw, &vec).issue_cycles + L->hw->vec_start);
+    }
+    vec.psum_elems = 2 * elems;
+    vec.stages = lower_chain_stages(&g.all, &vec.special);
+    return cycles + (double)isa_time_vec(L->hw, &vec).issue_cycles;
+}
+
 static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm_tile *t) {
     struct mm_streams s;
     mm_streams_init(L, mm, t, &s);
     int nb = mm->nbatch;
+    int64_t columns = mm_columns(mm, t->tn);
     t->bytes = lower_stream_bytes(&s.a) + lower_stream_bytes(&s.b) + lower_stream_bytes(&s.out) +
                lower_stream_bytes(&s.extra[1]) + lower_stream_bytes(&s.extra[2]);
     double mt = (double)lower_ceil(mm->m, t->tm), nt = (double)lower_ceil(mm->n, t->tn),
@@ -112,7 +142,7 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
     for (int i = 1; i < 3; i++)
         if (s.extra[i].present) add_loads(L, &s.extra[i], bt * mt * nt, false, &sum);
     struct isa_mm_shape shape = {.m = t->tm,
-                                 .n = t->tn,
+                                 .n = columns,
                                  .k = t->tk,
                                  .dtype_a = (int)mm->a.dtype,
                                  .dtype_b = (int)mm->b.dtype,
@@ -120,21 +150,15 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
     struct isa_cost c = isa_time_mm(L->hw, &shape);
     double tb = nb ? (double)t->tb : 1, steps = bt * mt * nt * kt;
     int bk = mm->data ? nb + 1 : nb;
-    double passes = (double)lower_ceil(t->tn, L->hw->mxu_cols);
+    double passes = (double)lower_ceil(columns, L->hw->mxu_cols);
     double banks =
         lower_bank_cycles(L, s.a.dtype, 2, (int64_t[]){t->tk, t->tm},
                           (int64_t[]){s.a.pack[nb + 1], s.a.pack[nb]},
                           (double)(t->tk * t->tm) * passes) +
-        lower_bank_cycles(L, s.b.dtype, 2, (int64_t[]){t->tn, t->tk},
-                          (int64_t[]){s.b.pack[bk + 1], s.b.pack[bk]}, (double)(t->tk * t->tn));
+        lower_bank_cycles(L, s.b.dtype, 2, (int64_t[]){columns, t->tk},
+                          (int64_t[]){s.b.pack[bk + 1], s.b.pack[bk]}, (double)(t->tk * columns));
     sum.mxu_cycles = steps * tb * ((double)c.issue_cycles > banks ? (double)c.issue_cycles : banks);
-    struct isa_vec_shape vec = {.elems = (int64_t)tb * t->tm * t->tn,
-                                .steps = 1,
-                                .psum_elems = (int64_t)tb * t->tm * t->tn};
-    for (int i = 1; i < 3; i++)
-        if (mm->e.has[i]) vec.in[i] = (struct isa_vec_port){vec.elems, L->hw->vec_lanes};
-    vec.stages = lower_chain_stages(&mm->e.chain, &vec.special);
-    sum.vec_cycles = bt * mt * nt * (double)isa_time_vec(L->hw, &vec).issue_cycles;
+    sum.vec_cycles = bt * mt * nt * tile_vec_cycles(L, mm, t);
     struct lower_step step = {sum.dma_cycles / steps,
                               sum.dma_bytes / steps,
                               sum.mxu_cycles / steps,
@@ -176,12 +200,14 @@ static int rows(int64_t m, int64_t most, int64_t *out) {
 static void search(const struct lower *L, const struct lower_mm *mm, struct mm_tile *best,
                    struct mm_tile *least) {
     int64_t tn[CHOICES], tk[CHOICES], tm[2 * CHOICES], cols = L->hw->mxu_cols;
-    int nn = splits(mm->n, cols, 65536, tn),
+    int64_t unit = mm->gate.on ? lower_max(1, cols / 2) : cols;
+    int nn = splits(mm->n, unit, mm->gate.on ? 32768 : 65536, tn),
         nk = splits(mm->k, lower_min(L->hw->mxu_rows, mm->k), 65536, tk);
     int64_t last = mm->nbatch ? mm->batch[mm->nbatch - 1] : 1;
     for (int pslots = L->slots > 1 ? PSUM_SLOTS : 1; pslots >= 1; pslots--)
         for (int i = 0; i < nn; i++) {
-            int64_t most = lower_psum_rows(L) / pslots / (psum_row_elems(L, tn[i]) / cols);
+            int64_t row = psum_row_elems(L, mm_columns(mm, tn[i])) / cols,
+                    most = lower_psum_rows(L) / pslots / row;
             if (most < 1) continue;
             int nm = rows(mm->m, most, tm);
             for (int j = 0; j < nm; j++)
@@ -210,7 +236,7 @@ static void search(const struct lower *L, const struct lower_mm *mm, struct mm_t
 // Everything that prices depend on: sizes, types, how operands lie, what is free.
 struct key {
     int kind, slots, nbatch;
-    bool constant;
+    bool constant, gated;
     int64_t spm[2], batch[LOWER_DIMS], m, n, k;
     struct {
         bool there, chip;
@@ -240,7 +266,8 @@ static void key_of(const struct lower *L, const struct lower_mm *mm, struct key 
         key->view[i].dtype = views[i]->dtype;
         memcpy(key->view[i].stride, views[i]->stride, (size_t)(mm->nbatch + 2) * sizeof(int64_t));
     }
-    key->chain = mm->e.chain;
+    key->gated = mm->gate.on;
+    key->chain = mm->gate.on ? mm->gate.act : mm->e.chain;
 }
 
 npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out) {

@@ -17,11 +17,37 @@ struct mm_streams {
     struct lower_stream a, b, out, extra[3];
 };
 
-// A constant B in its packed form [batch...][n tile][k][tn]: strides over (batch..., n tile, k, n
-// in tile).
+// Columns of the product that a tile of tn columns of the result takes.
+int64_t mm_columns(const struct lower_mm *mm, int64_t tn);
+// A constant B in its packed form [batch...][n tile][k][columns]: strides over (batch..., n tile,
+// k, column in tile).
 struct lower_view mm_packed(const struct lower_mm *mm, int64_t tn);
 void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const struct mm_tile *t,
                      struct mm_streams *s);
+// Merges batch dimensions into m where that is possible.
+void mm_merge(struct lower_mm *mm);
+// What the elementwise work after a tile of a gated product is: that of each product's own bias,
+// and the one that multiplies them.
+struct mm_gated {
+    bool biased[2];
+    struct isa_chain add, all; // add: second product + in1; all: in0 first product, in1 its bias
+                               // when biased[0], the last operand the second product
+};
+struct mm_gated mm_gated_chains(const struct lower_mm *mm);
 npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out);
+
+// A product with sizes that were chosen, its buffers open but for PSUM. A constant B is packed
+// here. mm.m: rows of one block; all is copied, what mm points to is borrowed.
+struct mm_work *mm_open(struct lower *L, const struct lower_mm *mm, const struct mm_tile *t);
+// Gives a product its room in PSUM, and another, which runs when it does not, the same (b: or
+// NULL). Before mm_block().
+void mm_psum(struct lower *L, struct mm_work *a, struct mm_work *b);
+// The product of `rows` rows, at most mm.m; A, the result and the chain's operands lie `shift` rows
+// behind where mm has them, but for an operand on chip that is `fixed` there (bit 0: A, 1: result).
+// What is held of B stays. next: another product whose first weights are loaded before this one
+// ends, or NULL.
+void mm_block(struct mm_work *w, int64_t rows, int64_t shift, int fixed, struct mm_work *next);
+// Loads the first blocks of constant weights.
+void mm_prefetch(struct mm_work *w);
 
 #endif

@@ -473,6 +473,41 @@ static npu_status trailing(struct lower *L, const struct graph_node *n, bool cen
     return run(L, &r, marked);
 }
 
+// Dimension 1 becomes group and channel in group.
+static void split_channels(struct lower_view *v, int rank, int64_t channels) {
+    for (int d = rank; d > 1; d--)
+        v->stride[d] = v->stride[d - 1];
+    v->stride[1] = v->stride[2] * channels;
+}
+
+npu_status lower_groupnorm(struct lower *L, const struct graph_node *n) {
+    const struct graph_value *x = n->inputs[0];
+    int64_t group = graph_int(n, GRAPH_ATTR_GROUP, 1), channels = x->dims[1] / group;
+    bool marked[LOWER_DIMS] = {false};
+    lower_kernel(L, n, "groupnorm_rows");
+    struct norm r = norm_of(L, n, true);
+    for (int i = 0; i < 2 && 1 + i < n->nown; i++) {
+        int64_t step = L->place[n->inputs[1 + i]->id].stride[0];
+        r.has[i] = true;
+        r.param[i] = L->place[n->inputs[1 + i]->id];
+        memset(r.param[i].stride, 0, sizeof r.param[i].stride);
+        r.param[i].stride[1] = step;
+    }
+    struct lower_view *views[] = {&r.x, &r.out, &r.param[0], &r.param[1], &r.e.in[1], &r.e.in[2]};
+    for (int i = 0; i < 6; i++)
+        split_channels(views[i], x->rank, channels);
+    r.rank = x->rank + 1;
+    for (int d = r.rank - 1; d > 2; d--)
+        r.size[d] = r.size[d - 1];
+    r.size[1] = group;
+    r.size[2] = channels;
+    for (int d = 2; d < r.rank; d++) {
+        marked[d] = true;
+        r.length *= r.size[d];
+    }
+    return run(L, &r, marked);
+}
+
 npu_status lower_layernorm(struct lower *L, const struct graph_node *n) {
     return trailing(L, n, true);
 }

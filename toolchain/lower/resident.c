@@ -49,11 +49,15 @@ static int first_elementwise(const struct graph_node *n) {
     case GRAPH_MAP:
     case GRAPH_SOFTMAX:
     case GRAPH_LAYERNORM:
+    case GRAPH_GROUPNORM:
     case GRAPH_RMSNORM: return 0;
     case GRAPH_MATMUL:
     case GRAPH_CONV:
-    case GRAPH_CONVT: return n->nown;
+    case GRAPH_CONVT:
+    case GRAPH_GLU_MLP: return n->nown;
     case GRAPH_ATTENTION:
+    case GRAPH_ROTARY:
+    case GRAPH_GLU:
     case GRAPH_POOL:
     case GRAPH_REDUCE:
     case GRAPH_BATCHNORM:

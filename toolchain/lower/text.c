@@ -12,12 +12,13 @@
 #include <string.h>
 
 #include "runtime/base/map.h"
+#include "toolchain/graph/act.h"
 
 enum { READABLE_BYTES = 20, SHOWN_PARTS = 6 };
 
 // ---- the rows of text.def -----------------------------------------------------------------------
 
-enum form { ANY, LINEAR, DEPTHWISE, ONE_ROW, MAX_POOL, MODE, LOGARITHM, TABLE };
+enum form { ANY, GATE, LINEAR, DEPTHWISE, ONE_ROW, MAX_POOL, MODE, LOGARITHM, TABLE };
 
 struct row {
     const char *op;
@@ -35,6 +36,7 @@ static bool fits(const struct graph_node *n, enum form form) {
     const struct graph_value *x = n->inputs[0], *w = n->nown > 1 ? n->inputs[1] : NULL;
     switch (form) {
     case ANY:
+    case GATE:
     case MODE: return true;
     case LINEAR:
         return w->data && graph_value_elems(w) == w->dims[w->rank - 1] * w->dims[w->rank - 2];
@@ -247,7 +249,7 @@ static void put_attributes(struct str *out, const struct graph_node *n) {
     put_pair(out, n, GRAPH_ATTR_STRIDES, "stride", 1);
     put_pair(out, n, GRAPH_ATTR_DILATIONS, "dilation", 1);
     const int64_t groups = graph_int(n, GRAPH_ATTR_GROUP, 1);
-    if (groups > 1 && n->inputs[1]->dims[1] > 1)
+    if (groups > 1 && (n->op == GRAPH_GROUPNORM || n->inputs[1]->dims[1] > 1))
         str_printf(out, ", groups=%lld", (long long)groups);
     for (int i = 0; axes && i < axes->n; i++)
         str_printf(out, "%s%lld%s", i ? "," : ", axes=[", (long long)axes->ints[i],
@@ -302,6 +304,10 @@ static const char *op_text(struct lower *L, const struct graph_node *n, const st
     const bool cast = n->outputs[0]->dtype != n->inputs[0]->dtype;
     if (row->form == MODE)
         str_puts(&s, graph_word(n, GRAPH_ATTR_MODE, graph_ops[n->op].text));
+    else if (row->form == GATE) // geglu, geglu_mlp
+        str_printf(&s, "%s%s",
+                   graph_acts[graph_act_parse(graph_word(n, GRAPH_ATTR_ACT, "identity"))].glu,
+                   row->display);
     else if (n->op != GRAPH_MAP)
         str_puts(&s, row->display[0] ? row->display : graph_ops[n->op].text);
     else if (!count)

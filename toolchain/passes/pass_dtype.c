@@ -78,7 +78,7 @@ static void *raised(struct pass_context *c, const struct graph_value *v, enum is
 // elements stay as they are until then.
 static bool is_weight(const struct graph_node *n, int input, const struct graph_value *v) {
     bool op = n->op == GRAPH_MATMUL || n->op == GRAPH_CONV || n->op == GRAPH_CONVT ||
-              n->op == GRAPH_GATHER;
+              n->op == GRAPH_GATHER || n->op == GRAPH_GLU || n->op == GRAPH_GLU_MLP;
     return op && input < n->nown && graph_value_bytes(v) > GRAPH_ALIGNED_BYTES;
 }
 
@@ -114,8 +114,12 @@ static bool is_addend(const struct graph_node *n, int input) {
     return added;
 }
 
+// Read by the vector engine only.
 static bool of_chain(const struct graph_node *n, int input) {
-    return n->op == GRAPH_MAP || input >= n->nown || (n->op == GRAPH_ATTENTION && input == 3);
+    bool norm = n->op == GRAPH_LAYERNORM || n->op == GRAPH_RMSNORM || n->op == GRAPH_GROUPNORM,
+         gate = n->op == GRAPH_GLU || n->op == GRAPH_GLU_MLP;
+    return n->op == GRAPH_MAP || input >= n->nown || (n->op == GRAPH_ATTENTION && input == 3) ||
+           (norm && input > 0) || (gate && input > 0 && n->inputs[input]->rank == 1);
 }
 
 // A bias or scale: an operand of a chain that is repeated over the result. It stays f32, which is

@@ -104,17 +104,21 @@ static npu_status place(struct pass_context *c, struct graph_node *n, struct gra
     case GRAPH_SLICE:
     case GRAPH_CONCAT:
     case GRAPH_PAD:
+    case GRAPH_GROUPNORM:
         return n->outputs[0]->rank == 4 ? follow(c, n, copies) : row_major(c, n, copies);
     case GRAPH_REDUCE: // any order of the input; the result, and what a chain adds to it, row-major
         for (int i = n->nown; i < n->nin; i++)
             NPU_TRY(want(c, n, i, NULL, copies));
         return NULL;
     case GRAPH_TRANSPOSE:
+    case GRAPH_ROTARY: // any strides
     case GRAPH_COPY: return NULL;
     case GRAPH_MATMUL:
     case GRAPH_SOFTMAX:
     case GRAPH_ATTENTION:
     case GRAPH_LAYERNORM:
+    case GRAPH_GLU:
+    case GRAPH_GLU_MLP:
     case GRAPH_RMSNORM:
     case GRAPH_BATCHNORM:
     case GRAPH_RESHAPE:

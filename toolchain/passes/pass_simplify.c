@@ -70,6 +70,10 @@ static bool does_nothing(const struct graph_node *n) {
     case GRAPH_SOFTMAX:
     case GRAPH_ATTENTION:
     case GRAPH_LAYERNORM:
+    case GRAPH_GROUPNORM:
+    case GRAPH_ROTARY:
+    case GRAPH_GLU:
+    case GRAPH_GLU_MLP:
     case GRAPH_RMSNORM:
     case GRAPH_BATCHNORM:
     case GRAPH_GATHER:

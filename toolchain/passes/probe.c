@@ -304,7 +304,7 @@ static double stage_operand(const struct isa_chain *c, int64_t src, const double
     return acc;
 }
 
-static double run_chain(const struct isa_chain *c, const double in[3]) {
+double probe_chain(const struct isa_chain *c, const double in[3]) {
     double acc = in[0], tmp = 0;
     for (int i = 0; i < ISA_STAGES; i++) {
         const struct isa_stage *st = &c->st[i];
@@ -328,7 +328,7 @@ static bool run_map(struct run *r, const struct graph_node *n, struct lane *out)
         double x[3];
         for (int k = 0; k < 3; k++)
             x[k] = !in[k].at ? 0 : in[k].at[in[k].one ? 0 : i];
-        out->at[i] = run_chain(&c.c, x);
+        out->at[i] = probe_chain(&c.c, x);
     }
     return true;
 }

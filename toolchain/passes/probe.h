@@ -42,5 +42,7 @@ bool probe_run(const struct probe *p, const double *x, int64_t length, double *y
 
 // One stage in f64: its result for acc and operands. NaN for a stage of integers.
 double probe_stage(enum isa_vop op, double acc, double a, double b);
+// A chain in f64, its operands in[].
+double probe_chain(const struct isa_chain *c, const double in[3]);
 
 #endif

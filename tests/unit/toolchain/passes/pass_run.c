@@ -33,7 +33,8 @@ void run_passes(struct graph *g, const struct pass_options *o, struct pass_log *
 }
 
 void skip_rounding(struct pass_options *o) {
-    static const enum pass_id ids[] = {PASS_affine, PASS_activation, PASS_norm};
+    static const enum pass_id ids[] = {PASS_affine, PASS_activation, PASS_norm, PASS_rotary,
+                                       PASS_glu};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         o->skip[ids[i]] = true;
 }
