@@ -132,7 +132,8 @@ struct attn_mean {
     bool merged;                 // all heads are columns of one product
     int64_t row, part_elems;     // PSUM elements of a product's result, of a block of keys
     int ones, mean, sums;        // buffers
-    int64_t count;               // means made
+    int64_t count;               // means begun
+    int64_t now, item;           // key heads of the one that is not ended, its first item
 };
 void attn_mean_plan(const struct lower *L, const struct attn *a, const struct attn_tile *t,
                     struct attn_mean *m);
@@ -141,10 +142,12 @@ int64_t attn_mean_spm_bytes(const struct attn *a, const struct attn_mean *m);
 // Of the whole kernel, on the matrix engine.
 double attn_mean_cycles(const struct lower *L, const struct attn *a, const struct attn_mean *m);
 void attn_mean_open(struct lower *L, const struct attn *a, struct attn_mean *m);
-// values: all rows of `heads` key heads.
-void attn_mean_emit(struct lower *L, const struct attn *a, struct attn_mean *m,
-                    const struct lower_view *values, int64_t heads);
-// The last mean made, of key heads from `head` on: dimensions (batch..., g, row, column).
+// The products. values: all rows of `heads` key heads; item: the first that needs the mean.
+void attn_mean_begin(struct lower *L, const struct attn *a, struct attn_mean *m,
+                     const struct lower_view *values, int64_t heads, int64_t item);
+// The reduction, when that item or a later one asks.
+void attn_mean_end(struct lower *L, const struct attn *a, struct attn_mean *m, int64_t item);
+// The last mean begun, of key heads from `head` on: dimensions (batch..., g, row, column).
 struct lower_view attn_mean_view(const struct attn *a, const struct attn_mean *m, int64_t head);
 
 // ---- attention_run.c

@@ -92,11 +92,19 @@ static void block_sums(struct lower *L, const struct attn *a, const struct attn_
     }
 }
 
-void attn_mean_emit(struct lower *L, const struct attn *a, struct attn_mean *m,
-                    const struct lower_view *values, int64_t heads) {
+void attn_mean_begin(struct lower *L, const struct attn *a, struct attn_mean *m,
+                     const struct lower_view *values, int64_t heads, int64_t item) {
     for (int64_t part = 0; part < m->parts; part++)
         block_sums(L, a, m, values, part, heads);
     m->count++;
+    m->now = heads;
+    m->item = item;
+}
+
+void attn_mean_end(struct lower *L, const struct attn *a, struct attn_mean *m, int64_t item) {
+    if (!m->now || item < m->item) return;
+    int64_t heads = m->now;
+    m->now = 0;
     struct tile_op *t = tile_emit(L->p, ISA_OP_VRED, TILE_COMPUTE);
     float scale = 1.0f / (float)a->s;
     uint32_t bits;

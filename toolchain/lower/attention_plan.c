@@ -14,8 +14,11 @@
 
 #define CHOICES 16
 // Of the memory's time: what transfers hidden behind computing take from others.
-#define TRAFFIC 0.25
+#define TRAFFIC 0.1
+// Loading every operand once may take that many times as long as the fastest way.
+#define ONCE 1.25
 #define LONGEST 65536 // of a pattern's dimension
+#define TREE 7        // cycles of a reduction's halving tree
 
 int attn_pair(const struct attn_tile *t) {
     return t->lead ? 2 : 1;
@@ -168,15 +171,26 @@ static void price_item(const struct lower *L, const struct attn *a, const struct
             second += product(L, rows, cols, n, a->dtype, NULL);
     }
     second *= (double)t->tb;
-    double waits = (double)(L->hw->vec_start + L->hw->vec_latency);
+    // A pass whose operand the pass before made waits until that is complete.
+    double wait = (double)(L->hw->vec_start + L->hw->vec_latency + TREE);
+    bool carries = s->sum_bytes || a->zero_rows; // a step between maximum and exponential
     double scores = score_cycles(L, a, s, &e, all, n),
            results = result_cycles(L, a, t, s, all, t->split ? lower_ceil(n, block) : 1);
-    double vec = scores + results + (t->lead < 2 ? 2 * waits : 0), mxu = first + second;
-    double way = first + scores + second + latency + 3 * waits + 4 * (double)L->hw->cp_semaphore +
-                 (double)L->hw->vec_sf_latency;
-    if (!t->lead) way += results + latency + waits;
+    double vec = scores + results + wait * ((carries ? 2 : 0) + (t->lead < 2 ? 1 : 0)),
+           mxu = first + second;
+    double way = first + scores + second + latency + wait * (carries ? 5 : 3) +
+                 4 * (double)L->hw->cp_semaphore + (double)L->hw->vec_sf_latency;
+    if (!t->lead) way += results + latency + wait;
     double round = way / (t->lead + 1);
     round = round > mxu ? round : mxu;
+    // Columns in several parts: the vector engine waits for each part but the last.
+    int64_t parts = lower_ceil(a->dv, t->tv);
+    if (parts > 1) {
+        double turn = scores + wait * (carries ? 3 : 2) + (double)L->hw->vec_sf_latency +
+                      (second / (double)t->tb + results) * (double)(parts - 1) / (double)parts +
+                      latency * (double)(parts - 1);
+        round = round > turn ? round : turn;
+    }
     p->items += 1;
     p->matrix += mxu;
     p->vector += vec;
@@ -256,6 +270,11 @@ static void evaluate(const struct lower *L, const struct attn *a, const struct p
     if (t->heads == 1 && s.k.block[a->nb + 1] == a->s && s.k.full[a->nb - 1] > t->tb)
         round += lower_dma_cycles(L, &s.k.src, s.k.rank, s.k.first) * heads /
                  (double)L->hw->dma_engines / items;
+    // A head's rows come in parts: in those of the first tiles, or one with each item.
+    if (t->heads) {
+        double parts = (double)lower_ceil(a->s, t->tn), most = groups * rows->items;
+        in.dma_cycles += 2 * keys * ((parts < most ? parts : most) - 1) * (double)L->hw->dma_start;
+    }
     double bytes = in.dma_bytes + out.dma_bytes;
     struct lower_step step = {(in.dma_cycles + out.dma_cycles) / items,
                               bytes / items,
@@ -302,13 +321,30 @@ static int key_tiles(const struct lower *L, const struct attn *a, int64_t tm, in
 struct search {
     const struct lower *L;
     const struct attn *a;
-    struct attn_tile best, least;
+    struct attn_tile best, once, least; // once: of those that load every operand once
 };
 
+static void keep_better(struct attn_tile *best, const struct attn_tile *t) {
+    if (!best->tm || t->score < best->score) *best = *t;
+}
+
+// True when several tiles read the same part of the mask.
+static bool shared_mask(const struct attn *a) {
+    bool shared = a->mask.stride[a->nb] == 0 && a->g > 1;
+    for (int d = 0; d < a->nb; d++)
+        shared = shared || (a->mask.stride[d] == 0 && a->batch[d] > 1);
+    shared = shared || (a->mask.stride[a->nb + 1] == 0 && a->m > 1);
+    return a->has_mask && !a->mask.chip && shared;
+}
+
 static void consider(struct search *f, const struct price *rows, struct attn_tile t) {
-    evaluate(f->L, f->a, rows, &t);
+    const struct attn *a = f->a;
+    evaluate(f->L, a, rows, &t);
     if (!f->least.tm || t.bytes < f->least.bytes) f->least = t;
-    if (t.bytes <= lower_spm(f->L, true) && (!f->best.tm || t.score < f->best.score)) f->best = t;
+    if (t.bytes > lower_spm(f->L, true)) return;
+    keep_better(&f->best, &t);
+    bool keys = t.heads || (a->k.chip && a->v.chip) || (t.tm >= a->m && t.tg >= a->g);
+    if (keys && (t.whole_mask || !shared_mask(a))) keep_better(&f->once, &t);
 }
 
 static bool fits_psum(const struct lower *L, const struct attn *a, const struct attn_tile *t) {
@@ -329,12 +365,9 @@ static void holdings(struct search *f, struct attn_tile t) {
     struct attn_streams s;
     attn_streams_init(f->L, a, &t, &s);
     struct price rows = price_rows(f->L, a, &t, &s);
-    bool shared = a->has_mask && !a->mask.chip &&
-                  (a->mask.stride[a->nb - 1] == 0 || a->mask.stride[a->nb] == 0 ||
-                   a->mask.stride[a->nb + 1] == 0);
     int most = a->s > LONGEST ? 0 : f->L->slots, least = a->mean && !a->v.chip ? 1 : 0;
     for (t.heads = most; t.heads >= least; t.heads--)
-        for (int whole = shared ? 1 : 0; whole >= 0; whole--) {
+        for (int whole = shared_mask(a) ? 1 : 0; whole >= 0; whole--) {
             t.whole_mask = whole;
             consider(f, &rows, t);
         }
@@ -381,7 +414,8 @@ npu_status attn_choose(const struct lower *L, const struct attn *a, struct attn_
         }
     NPU_ASSERT(f.least.tm);
     if (f.best.tm) {
-        *out = f.best;
+        bool once = f.once.tm && f.once.score <= ONCE * f.best.score;
+        *out = once ? f.once : f.best;
         return NULL;
     }
     struct attn_streams s;

@@ -348,6 +348,7 @@ static void emit_o(struct run *r, const struct attn_item *it, int64_t v0, int64_
     if (!it->last) return;
     attn_part(r->a, it, false, a->dv, start, size);
     if (!v0) {
+        attn_mean_end(r->L, a, &r->mean, it->number);
         r->sink = lower_sink_tile(&r->s.out, start);
         mark_hidden_rows(r, it);
     }
@@ -420,7 +421,9 @@ static void second(struct run *r, struct attn_item *it) {
     int64_t head = it->at[a->nb - 1];
     if (a->mean && attn_begins_head(a, it) && head % r->mean.heads == 0) {
         struct lower_view all = attn_fetch_all(r->L, a, &r->values, it, r->mean.merged);
-        attn_mean_emit(r->L, a, &r->mean, &all, r->mean.merged ? r->mean.heads : it->tb);
+        attn_mean_end(r->L, a, &r->mean, it->number); // an earlier head's
+        attn_mean_begin(r->L, a, &r->mean, &all, r->mean.merged ? r->mean.heads : it->tb,
+                        it->number);
     }
     if (a->mean) it->mean = attn_mean_view(a, &r->mean, head);
     struct lower_view values = attn_fetch(r->L, r->a, &r->values, it);
