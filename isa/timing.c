@@ -17,6 +17,15 @@ int64_t isa_time_decode(const struct hw *hw, int granules) {
     return hw->cp_insn + hw->cp_granule * (granules - 1);
 }
 
+struct isa_fetch isa_time_fetch(const struct hw *hw) {
+    struct isa_fetch f = {.block_bytes = 256, .ahead = 8};
+    while (f.block_bytes > 64 && f.block_bytes * 16 > hw->cp_imem_bytes)
+        f.block_bytes /= 2;
+    f.blocks = hw->cp_imem_bytes / f.block_bytes ? hw->cp_imem_bytes / f.block_bytes : 1;
+    if (f.ahead > f.blocks / 2) f.ahead = f.blocks / 2;
+    return f;
+}
+
 bool isa_time_mm_shape(const struct isa_insn *in, struct isa_mm_shape *out) {
     if (in->h.opcode == ISA_OP_MM) {
         const struct isa_MM *u = &in->u.MM;

@@ -130,6 +130,13 @@ void isa_pat_runs(const struct isa_pat *p, int64_t *rows, int64_t *row_bytes);
 /// Cycles of the command processor for one instruction of that many granules.
 int64_t isa_time_decode(const struct hw *hw, int granules);
 
+/// Instruction memory: a direct-mapped store of blocks of code. Entering a block asks for those of
+/// the next `ahead` that are not there as well.
+struct isa_fetch {
+    int64_t block_bytes, blocks, ahead;
+};
+struct isa_fetch isa_time_fetch(const struct hw *hw);
+
 /// Product of two values >= 0 that stops at 2^60.
 int64_t isa_sat_mul(int64_t a, int64_t b);
 

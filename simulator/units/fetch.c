@@ -3,18 +3,16 @@
 // Instruction fetch: instruction memory is a direct-mapped store of blocks, filled from DRAM ahead
 // of any other traffic. Entering a block asks for the next few as well, so straight code hides the
 // latency, and the bodies of loops that fit are fetched once.
+#include "isa/timing.h"
 #include "runtime/base/alloc.h"
 #include "simulator/units/machine.h"
 
-#define AHEAD 8 // blocks
-
 bool units_fetch_init(struct units_machine *m) {
     struct units_cp *c = &m->cp;
-    const uint64_t memory = (uint64_t)m->hw.cp_imem_bytes;
-    c->block_bytes = 256;
-    while (c->block_bytes > 64 && c->block_bytes * 16 > memory)
-        c->block_bytes /= 2;
-    c->nblock = memory / c->block_bytes ? memory / c->block_bytes : 1;
+    const struct isa_fetch f = isa_time_fetch(&m->hw);
+    c->block_bytes = (uint64_t)f.block_bytes;
+    c->nblock = (uint64_t)f.blocks;
+    c->ahead = (uint64_t)f.ahead;
     c->code_blocks = (m->p->code_bytes + c->block_bytes - 1) / c->block_bytes;
     c->block = base_alloc_array((size_t)c->nblock, sizeof *c->block);
     return c->block && dram_cut_init(&c->cut, m->dram, 16, DRAM_QUANTUM_BYTES) &&
@@ -68,8 +66,7 @@ uint64_t units_fetch(struct units_machine *m, uint64_t number, uint64_t cycle) {
     if (number >= c->code_blocks) return 0;
     struct units_block *b = &c->block[number % c->nblock];
     if (b->number != number + 1 && !b->pending) request(m, number, cycle);
-    const uint64_t ahead = AHEAD < c->nblock / 2 ? AHEAD : c->nblock / 2;
-    for (uint64_t i = 1; i <= ahead && number + i < c->code_blocks; i++) {
+    for (uint64_t i = 1; i <= c->ahead && number + i < c->code_blocks; i++) {
         const struct units_block *a = &c->block[(number + i) % c->nblock];
         if (a->number != number + i + 1 && !a->pending) request(m, number + i, cycle);
     }

@@ -160,7 +160,7 @@ struct units_cp {
     bool loading;
     uint64_t decode_start;
     struct units_block *block;
-    uint64_t nblock, block_bytes, code_blocks;
+    uint64_t nblock, block_bytes, code_blocks, ahead;
     uint64_t current, waited; // block + 1
     uint64_t fetched_bytes;
     struct dram_cut cut;

@@ -32,6 +32,19 @@ void codegen_select(const struct tile_program *p, struct codegen_stream *out);
 // ENDL. The dynamic sequence of instructions with their effective addresses stays the same.
 void codegen_roll(struct arena *a, struct codegen_stream *s);
 
+// Stores stretches of instructions that occur again, with other bases and tags, once, and calls
+// them. The dynamic sequence of the engines' instructions, with their effective addresses
+// and tags, stays the same.
+void codegen_call(struct arena *a, const struct hw *hw, struct codegen_stream *s);
+
+// What a run of the stream fetches from DRAM: bytes of code, and how often it needs a block that it
+// did not ask for ahead.
+struct codegen_fetch {
+    int64_t bytes, misses;
+};
+struct codegen_fetch codegen_fetched(struct arena *a, const struct hw *hw,
+                                     const struct codegen_stream *s);
+
 // Machine code in the arena. A field that does not fit is our fault, not the user's: NPU_ASSERT.
 struct span codegen_encode(struct arena *a, const struct codegen_stream *s);
 
