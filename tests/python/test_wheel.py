@@ -25,14 +25,29 @@ program = npu.compile({str(COUNTER)!r}, target="tiny")
 assert list(program([2.0] * 64))[0] == 2.0
 print("installed", npu.version())
 """
+BACKEND = """
+import sys, torch
+model, x = torch.nn.Linear(8, 8), torch.randn(2, 8)
+got = torch.compile(model, backend="npu")(x)
+torch.testing.assert_close(got, model(x))
+(program,) = sys.modules["npu"].programs()
+print("ran", program.cycles)
+"""
 
 
 @unittest.skipIf(os.environ.get("NPU_SANITIZED"), "pip under a sanitizer says nothing new")
 class Wheel(unittest.TestCase):
     def test_installs_and_runs(self):
+        self.install_and_run(SCRIPT, "installed")
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+    def test_torch_finds_it_without_an_import(self):
+        self.install_and_run(BACKEND, "ran", system_site_packages=True)
+
+    def install_and_run(self, script, expected, **options):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                venv.create(folder, with_pip=True)
+                venv.create(folder, with_pip=True, **options)
             except subprocess.CalledProcessError as error:
                 self.skipTest(f"python3 -m venv does not work here: {error}")
             python = Path(folder) / "bin" / "python"
@@ -43,9 +58,9 @@ class Wheel(unittest.TestCase):
                 check=True, env=clean,
             )
             del clean["NPU_LIBRARY_PATH"]
-            run = subprocess.run([python, "-c", SCRIPT], env=clean, capture_output=True, text=True)
+            run = subprocess.run([python, "-c", script], env=clean, capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn("installed", run.stdout)
+            self.assertIn(expected, run.stdout)
 
     def test_same_wheel_twice(self):
         spec = importlib.util.spec_from_file_location("build_npu", ROOT / "runtime/python/build_npu.py")

@@ -14,6 +14,7 @@ torch and numpy are used where they are there; neither is needed to import this 
 """
 
 import sys as _sys
+from importlib.metadata import entry_points as _entry_points
 
 from ._native import version
 from .compiler import compile
@@ -59,8 +60,8 @@ __all__ = [
     "version",
 ]
 
-# An installed package is found through its entry point; this is for one that is only on the path.
-if "torch" in _sys.modules:
+# torch finds an installed package by its entry point; this is for one that is only on the path.
+if "torch" in _sys.modules and not _entry_points(group="torch_dynamo_backends", name="npu"):
     from .torch_backend import register as _register
 
     _register()
