@@ -85,7 +85,7 @@ static struct attn attn_of(const struct lower *L, const struct graph_node *n) {
     a.v = split_heads(&L->place[v->id], rank, 1);
     a.scale = (float)graph_float(n, GRAPH_ATTR_SCALE, 1);
     a.cap = (float)graph_float(n, GRAPH_ATTR_SOFTCAP, 0);
-    a.fill = (float)graph_float(n, GRAPH_ATTR_FILL, -INFINITY);
+    a.fill = (float)graph_float(n, GRAPH_ATTR_FILL, (double)-INFINITY);
     a.zero_rows = graph_int(n, GRAPH_ATTR_ZERO_ROWS, 0) != 0;
     a.has_mask = n->nown > 3;
     if (a.has_mask) {

@@ -51,8 +51,8 @@ double attn_mean_cycles(const struct lower *L, const struct attn *a, const struc
     struct isa_mm_shape s = {.m = 1,
                              .n = m->merged ? m->heads * a->dv : a->dv,
                              .k = m->block,
-                             .dtype_a = a->dtype,
-                             .dtype_b = a->dtype};
+                             .dtype_a = (int)a->dtype,
+                             .dtype_b = (int)a->dtype};
     double groups = (double)a->batch[a->nb - 1] / (double)(m->merged ? m->heads : 1);
     for (int d = 0; d < a->nb - 1; d++)
         groups *= (double)a->batch[d];

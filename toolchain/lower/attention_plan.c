@@ -94,7 +94,7 @@ struct price { // of all items
 
 static double product(const struct lower *L, int64_t m, int64_t n, int64_t k, enum isa_dtype t,
                       double *latency) {
-    struct isa_mm_shape shape = {.m = m, .n = n, .k = k, .dtype_a = t, .dtype_b = t};
+    struct isa_mm_shape shape = {.m = m, .n = n, .k = k, .dtype_a = (int)t, .dtype_b = (int)t};
     struct isa_cost c = isa_time_mm(L->hw, &shape);
     if (latency) *latency = (double)(c.done_cycles - c.issue_cycles);
     return (double)c.issue_cycles;
