@@ -42,7 +42,7 @@ static void known(int64_t rows, int64_t cols, const int64_t *items) {
 Test(index, gather) {
     known(1, 2, (int64_t[]){-4, 4});
     Onnx__NodeProto *n = model_node(&m, "Gather", "x i", "y");
-    n->name = "pick";
+    n->name = arena_strdup(arena, "pick");
     refused("index 4 ('i'[1]), expected -4 to 3");
     refused("node 'pick' (Gather)");
 }
