@@ -81,11 +81,11 @@ static bool column_part(const struct graph_node *n, int64_t *start) {
 }
 
 static bool weights_fit(const struct graph_node *n) {
+    if (n->op != GRAPH_MATMUL) return false;
     const struct graph_value *w = n->inputs[1];
-    return n->op == GRAPH_MATMUL && !n->has_chain && w->data && w->rank == 2 &&
-           isa_dtype_is_float((int)w->dtype) && isa_dtype_bits((int)w->dtype) >= 16 &&
-           !graph_int(n, GRAPH_ATTR_TRANS_A, 0) && n->inputs[0]->rank == n->outputs[0]->rank &&
-           n->outputs[0]->dtype == n->inputs[0]->dtype;
+    return !n->has_chain && w->data && w->rank == 2 && isa_dtype_is_float((int)w->dtype) &&
+           isa_dtype_bits((int)w->dtype) >= 16 && !graph_int(n, GRAPH_ATTR_TRANS_A, 0) &&
+           n->inputs[0]->rank == n->outputs[0]->rank && n->outputs[0]->dtype == n->inputs[0]->dtype;
 }
 
 static bool push(struct side *s, struct graph_node *n) {
