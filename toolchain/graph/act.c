@@ -9,7 +9,6 @@
 #define IMM0 ISA_SRC_IMM0
 #define IMM1 ISA_SRC_IMM1
 #define IMM2 ISA_SRC_IMM2
-#define IMM3 ISA_SRC_IMM3
 #define IN0 ISA_SRC_IN0
 
 const struct graph_act graph_acts[] = {
@@ -35,12 +34,13 @@ const struct graph_act graph_acts[] = {
     {"silu", "swiglu", 1, {{ISA_VOP_SILU, 0, 0, 0}}, {0}},
     {"hardswish",
      "hswiglu",
-     4,
-     {{ISA_VOP_FMA, IMM0, IMM1, 0},
-      {ISA_VOP_MAX, IMM2, 0, 0},
-      {ISA_VOP_MIN, IMM3, 0, 0},
-      {ISA_VOP_MUL, IN0, 0, 0}},
-     {1.0 / 6, 0.5, 0, 1}},
+     5,
+     {{ISA_VOP_ADD, IMM0, 0, 0},
+      {ISA_VOP_MAX, IMM1, 0, 0},
+      {ISA_VOP_MIN, IMM2, 0, 0},
+      {ISA_VOP_MUL, IN0, 0, 0},
+      {ISA_VOP_DIV, IMM2, 0, 0}},
+     {3, 0, 6}},
 };
 const int graph_act_count = (int)(sizeof graph_acts / sizeof *graph_acts);
 
@@ -69,7 +69,7 @@ struct isa_chain graph_act_chain(int act) {
 // Both operands name the same: immediates by their value. The first stage's acc is IN0.
 static bool same_operand(const struct isa_chain *a, int64_t x, const struct isa_chain *b, int64_t y,
                          bool first) {
-    bool imm = x >= IMM0 && x <= IMM3 && y >= IMM0 && y <= IMM3;
+    bool imm = x >= IMM0 && x <= ISA_SRC_IMM3 && y >= IMM0 && y <= ISA_SRC_IMM3;
     if (imm) return a->imm[x - IMM0] == b->imm[y - IMM0];
     if (first && x == ISA_SRC_ACC) x = IN0;
     if (first && y == ISA_SRC_ACC) y = IN0;

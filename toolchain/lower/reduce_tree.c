@@ -3,9 +3,10 @@
 // walk across the banks.
 //
 //   t[i] = x[i] op x[i + n/2], a left over x is added to t[0]; then the same within t until one row
-//   is left
+//   is left, or so few that one V.RED across the banks is faster than the steps that remain
 //
 // Each step is a V.MAP along the contiguous dimensions.
+#include "isa/timing.h"
 #include "toolchain/lower/internal.h"
 
 #include <string.h>
@@ -61,6 +62,49 @@ static struct lower_view row(const struct tree *t, const struct lower_view *v, i
     return lower_at(v, t->rank, at);
 }
 
+// Cycles of one V.RED of n rows that lie as those of v.
+static double at_once(const struct tree *t, const struct lower_view *v, int64_t n) {
+    const struct hw *hw = t->L->hw;
+    int64_t kept = lower_elems(t->rank - 1, t->size);
+    struct isa_pat p = {.dtype = v->dtype,
+                        .size = {n, 1, 1, 1, 1},
+                        .stride = {v->stride[t->rank - 1]}};
+    int at = 1;
+    for (int d = t->rank - 2; d >= 0 && at < ISA_DIMS; d--) {
+        if (t->size[d] == 1) continue;
+        p.size[at] = t->size[d];
+        p.stride[at++] = v->stride[d];
+    }
+    struct isa_vec_shape s = {.elems = kept * n, .steps = 1, .rows = kept, .row = n};
+    s.in[0] = (struct isa_vec_port){kept * n, isa_time_bank_rate(hw, &p)};
+    return (double)isa_time_vec(hw, &s).done_cycles;
+}
+
+// Cycles of the fastest way from n rows to one.
+static double fastest(const struct tree *t, const struct lower_view *v, int64_t n) {
+    if (n < 2) return 0;
+    const struct hw *hw = t->L->hw;
+    int64_t half = n / 2, kept = lower_elems(t->rank - 1, t->size);
+    double steps = n % 2 && n > 2 ? 2 : 1, one = at_once(t, v, n),
+           on = steps * (double)(hw->vec_start + hw->vec_latency) +
+                2 * (double)lower_ceil(kept * half, hw->vec_lanes) + fastest(t, v, half);
+    return on < one ? on : one;
+}
+
+static bool short_enough(const struct tree *t, const struct lower_view *v, int64_t n) {
+    return n > 2 && at_once(t, v, n) <= fastest(t, v, n);
+}
+
+// The rest by one instruction; square: the rows are still to be squared.
+static void finish(struct tree *t, const struct lower_red *red, int64_t n, bool square,
+                   const struct lower_view *from, const struct lower_view *to) {
+    struct lower_red how = {red->red, red->accumulate, 1, NULL};
+    if (red->red == ISA_RED_SUMSQ && !square) how.red = ISA_RED_SUM;
+    t->size[t->rank - 1] = n;
+    const struct lower_view *in[3] = {from, NULL, NULL};
+    lower_reduce_block(t->L, &how, t->rank, t->size, in, to);
+}
+
 void lower_reduce_tree(struct lower *L, const struct lower_red *red, int rank, const int64_t *size,
                        const struct lower_view *x, const struct lower_view *temp,
                        const struct lower_view *result) {
@@ -81,6 +125,10 @@ void lower_reduce_tree(struct lower *L, const struct lower_red *red, int rank, c
     }
     const struct lower_view *from = x;
     for (int raw = square ? 2 : 0; n > 1; raw = 0, from = temp) {
+        if (short_enough(&t, from, n)) {
+            finish(&t, red, n, raw > 0, from, &to);
+            return;
+        }
         int64_t half = n / 2;
         struct lower_view upper = row(&t, from, half), last = row(&t, from, n - 1),
                           first = row(&t, temp, 0);

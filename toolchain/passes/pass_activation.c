@@ -95,25 +95,28 @@ static const struct activation table[] = {
       {.op = ISA_VOP_SILU},
       {.op = ISA_VOP_MUL, .a = ISA_SRC_IMM1}},
      {BETA, BETA_INVERSE}},
+    // Three numbers, so that a chain has room for one more behind it.
     {f_hardsigmoid,
      false,
      false,
      false,
-     3,
-     {{.op = ISA_VOP_FMA, .a = ISA_SRC_IMM0, .b = ISA_SRC_IMM1},
-      {.op = ISA_VOP_MAX, .a = ISA_SRC_IMM2},
-      {.op = ISA_VOP_MIN, .a = ISA_SRC_IMM3}},
-     {1.0 / 6, 0.5, 0, 1}},
+     4,
+     {{.op = ISA_VOP_ADD, .a = ISA_SRC_IMM0},
+      {.op = ISA_VOP_MAX, .a = ISA_SRC_IMM1},
+      {.op = ISA_VOP_MIN, .a = ISA_SRC_IMM2},
+      {.op = ISA_VOP_DIV, .a = ISA_SRC_IMM2}},
+     {3, 0, 6}},
     {f_hardswish,
      false,
      false,
      false,
-     4,
-     {{.op = ISA_VOP_FMA, .a = ISA_SRC_IMM0, .b = ISA_SRC_IMM1},
-      {.op = ISA_VOP_MAX, .a = ISA_SRC_IMM2},
-      {.op = ISA_VOP_MIN, .a = ISA_SRC_IMM3},
-      {.op = ISA_VOP_MUL, .a = ISA_SRC_IN0}},
-     {1.0 / 6, 0.5, 0, 1}},
+     5,
+     {{.op = ISA_VOP_ADD, .a = ISA_SRC_IMM0},
+      {.op = ISA_VOP_MAX, .a = ISA_SRC_IMM1},
+      {.op = ISA_VOP_MIN, .a = ISA_SRC_IMM2},
+      {.op = ISA_VOP_MUL, .a = ISA_SRC_IN0},
+      {.op = ISA_VOP_DIV, .a = ISA_SRC_IMM2}},
+     {3, 0, 6}},
     // x w / (w + 2), w = e (e + 2), e = exp(min(x, 20))
     {f_mish,
      false,
@@ -205,6 +208,21 @@ static int special_count(const struct activation *a) {
     return n;
 }
 
+// Different immediates that stages read.
+static int numbers_in(const struct isa_chain *c) {
+    int n = 0;
+    for (int k = 0; k < ISA_IMMS; k++)
+        n += chain_reads(c, (enum isa_src)(ISA_SRC_IMM0 + k));
+    return n;
+}
+
+static int number_count(const struct activation *a) {
+    struct isa_chain c;
+    memset(&c, 0, sizeof c);
+    memcpy(c.st, a->st, (size_t)a->nstage * sizeof *a->st);
+    return numbers_in(&c);
+}
+
 static npu_status rewrite(struct pass_context *c, const struct probe *p, const struct activation *a,
                           double beta) {
     struct graph *g = c->g;
@@ -213,6 +231,7 @@ static npu_status rewrite(struct pass_context *c, const struct probe *p, const s
     memset(&chain, 0, sizeof chain);
     memcpy(chain.st, a->st, (size_t)a->nstage * sizeof *a->st);
     for (int i = 0; i < 4; i++) {
+        if (!chain_reads(&chain, (enum isa_src)(ISA_SRC_IMM0 + i))) continue;
         bool plain = a->imm[i] > BETA / 2;
         float f = (float)(plain ? a->imm[i] : a->imm[i] > BETA_INVERSE / 1.5 ? beta : 1 / beta);
         uint32_t bits;
@@ -242,7 +261,8 @@ static const struct activation *match(struct pass_context *c, const struct probe
     if (!probe_run(p, s.x, POINTS, s.y, c->scratch)) return NULL;
     const struct activation *a = recognise(&s, beta);
     if (!a) return NULL;
-    bool shorter = a->nstage < s.stages || special_count(a) < s.specials;
+    bool shorter = a->nstage < s.stages || special_count(a) < s.specials ||
+                   (a->nstage == s.stages && number_count(a) < numbers_in(&p->root->chain));
     return shorter || (p->n > 1 && a->nstage <= s.stages) ? a : NULL;
 }
 

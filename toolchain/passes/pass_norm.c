@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "toolchain/passes/chain.h"
+#include "toolchain/passes/norm.h"
 #include "toolchain/passes/pass.h"
 #include "toolchain/passes/probe.h"
 
@@ -294,5 +295,5 @@ npu_status pass_norm(struct pass_context *c) {
             st = try_reduce(c, n, temp, &next);
     }
     arena_free(temp);
-    return st;
+    return st ? st : pass_norm_groups(c);
 }

@@ -167,7 +167,7 @@ Test(passes, hard_swish_joins_its_matmul) {
     cr_assert_null(passes_run(g, &o, &log));
     cr_assert_eq(g->first, g->last);
     cr_expect_eq(g->first->op, GRAPH_MATMUL);
-    cr_expect_eq(chain_length(&g->first->chain), 5);
+    cr_expect_eq(chain_length(&g->first->chain), 6);
     cr_expect_eq(g->first->norigin, 6);
     arena_free(a);
 }
