@@ -6,14 +6,7 @@
 #include "toolchain/passes/chain.h"
 #include "toolchain/passes/mask.h"
 
-enum { ATTENTION_PATH = 24, ATTENTION_COLUMNS = 8 };
-
-// Windows written as matrices, shared between layers.
-struct attention_columns {
-    int n;
-    int64_t window[ATTENTION_COLUMNS][3];
-    struct graph_value *value[ATTENTION_COLUMNS];
-};
+enum { ATTENTION_PATH = 24 };
 
 struct match {
     struct pass_context *c;
@@ -26,7 +19,6 @@ struct match {
     double factor, inner; // inner: before the tanh
     bool capped, masked;
     struct mask mask;
-    struct attention_columns *columns;
 };
 
 // From the softmax on: finds the second product; false: there is none.
@@ -36,13 +28,6 @@ bool attention_find_product(struct match *m);
 // Reads scale, softcap and mask off the path; m->mask has to be empty. false: something else is
 // computed on it.
 bool attention_read_path(struct match *m);
-
-// True when queries that see no key may give 0 and attention_add_means() then puts the mean of the
-// values in its place, which is what the fill gives.
-bool attention_may_leave_out(const struct match *m, const struct graph_value *q,
-                             const struct graph_value *k);
-// *y, the node's result, with those means.
-npu_status attention_add_means(struct match *m, struct graph_node *n, struct graph_value **y);
 
 // A stage's operand that is one number.
 bool attention_number(const struct chain *c, int64_t src, double *out);

@@ -154,19 +154,16 @@ static int targets(const struct match *m, struct target list[TARGETS]) {
 
 // ---- the node --------------------------------------------------------------------------------
 
-// leave_out: what is hidden takes no part, and queries without keys give 0.
-static void set_attributes(const struct match *m, const struct operands *o, struct graph_node *n,
-                           bool leave_out) {
+static void set_attributes(const struct match *m, const struct operands *o, struct graph_node *n) {
     struct graph *g = m->c->g;
     double scale = o->factor * (m->capped ? m->inner * m->factor : m->factor);
     graph_set_float(g, n, GRAPH_ATTR_SCALE, scale);
     if (m->capped) graph_set_float(g, n, GRAPH_ATTR_SOFTCAP, m->factor);
     if (m->mask.windowed) graph_set_ints(g, n, GRAPH_ATTR_WINDOW, 3, m->mask.window);
-    bool skips = !m->mask.filled || (isinf(m->mask.fill) && m->mask.fill < 0) || leave_out;
+    bool skips = !m->mask.filled || (isinf(m->mask.fill) && m->mask.fill < 0);
     bool hides = m->mask.windowed || (m->mask.operand && m->mask.nhide);
     if (hides && !skips && !m->mask.sees_all) graph_set_float(g, n, GRAPH_ATTR_FILL, m->mask.fill);
-    if ((m->zero_rows || leave_out) && skips && !m->mask.sees_all)
-        graph_set_int(g, n, GRAPH_ATTR_ZERO_ROWS, 1);
+    if (m->zero_rows && skips && !m->mask.sees_all) graph_set_int(g, n, GRAPH_ATTR_ZERO_ROWS, 1);
 }
 
 static void collect_origins(const struct match *m, struct graph_node *n) {
@@ -186,12 +183,10 @@ static npu_status build(struct match *m, struct operands *o) {
     NPU_TRY(view_emit(g, &o->v, arena_printf(g->arena, "%s.v", name), m->value, &in[2]));
     in[3] = m->mask.operand;
     struct graph_node *n = graph_add_node(g, GRAPH_ATTENTION, name, in[3] ? 4 : 3, in, m->value);
-    bool leave_out = attention_may_leave_out(m, in[0], in[1]);
-    set_attributes(m, o, n, leave_out);
+    set_attributes(m, o, n);
     NPU_TRY(graph_infer(g, n, y->name));
     collect_origins(m, n);
     struct graph_value *out = n->outputs[0];
-    if (leave_out) NPU_TRY(attention_add_means(m, n, &out));
     const char *text = y->name;
     if (out->dtype != y->dtype) {
         struct isa_chain none = {.imm = {0}};
@@ -220,10 +215,9 @@ static npu_status attempt(struct match *m, const struct target *t, bool weak, bo
     return *done ? build(m, &o) : NULL;
 }
 
-static npu_status fuse(struct pass_context *c, struct graph_node *softmax,
-                       struct attention_columns *columns, bool *done) {
+static npu_status fuse(struct pass_context *c, struct graph_node *softmax, bool *done) {
     const struct graph_value *x = softmax->inputs[0];
-    struct match m = {.c = c, .softmax = softmax, .columns = columns};
+    struct match m = {.c = c, .softmax = softmax};
     struct target list[TARGETS];
     *done = false;
     if (graph_int(softmax, GRAPH_ATTR_LOG, 0) || x->rank < 2 || !graph_value_elems(x) ||
@@ -242,14 +236,13 @@ static npu_status fuse(struct pass_context *c, struct graph_node *softmax,
 
 npu_status pass_attention(struct pass_context *c) {
     bool any = false;
-    struct attention_columns columns = {.n = 0};
     for (struct graph_node *n = c->g->first, *next; n; n = next) {
         bool done = false;
         next = n->next;
         if (n->op == GRAPH_ATTENTION) {
             NPU_TRY_NOTE(mask_simplify(c, n, &done), "node '%s'", n->name);
         } else if (n->op == GRAPH_SOFTMAX) {
-            NPU_TRY_NOTE(fuse(c, n, &columns, &done), "node '%s'", n->name);
+            NPU_TRY_NOTE(fuse(c, n, &done), "node '%s'", n->name);
             if (done) next = n->next; // the node that came next may be gone
         }
         any |= done;
