@@ -9,7 +9,8 @@
 //   products in another order each of n steps rounds a partial sum that is about as large as the
 //                             result, up or down: 8 sqrt(n) u of f32 of the range. Only where the
 //                             kernel sums otherwise than the reference: the windows of a transposed
-//                             convolution, attention that rescales what it has
+//                             convolution, attention that rescales what it has, products of one
+//                             row, which the vector engine may take
 //   values inside a kernel    that are rounded to the operands' type before they are used again
 //                             (attention's probabilities): 4 u of the range
 //
@@ -69,6 +70,20 @@ static int64_t taps(const struct graph_node *n) {
     return w->dims[0] * w->dims[2] * w->dims[3];
 }
 
+// Elements of a run of channels.
+static int64_t group(const struct graph_node *n) {
+    const struct graph_value *x = n->inputs[0];
+    return graph_value_elems(x) / (x->dims[0] * graph_int(n, GRAPH_ATTR_GROUP, 1));
+}
+
+// Terms of a product of one row, 0 of others.
+static int64_t one_row(const struct graph_node *n) {
+    const struct graph_value *x = n->inputs[0], *y = n->outputs[0];
+    const int channels = n->op == GRAPH_CONV ? 1 : y->rank - 1;
+    if (graph_value_elems(y) != y->dims[channels]) return 0;
+    return graph_value_elems(x);
+}
+
 // Largest dimension of the inputs: for ops that are not listed.
 static int64_t longest(const struct graph_node *n) {
     int64_t most = 1;
@@ -89,8 +104,8 @@ struct row {
 
 static const struct row rows[] = {
     {GRAPH_MAP, NULL, NULL, 0},
-    {GRAPH_MATMUL, NULL, NULL, 0},
-    {GRAPH_CONV, NULL, NULL, 0},
+    {GRAPH_MATMUL, NULL, one_row, 0},
+    {GRAPH_CONV, NULL, one_row, 0},
     {GRAPH_CONVT, NULL, taps, 0},
     {GRAPH_POOL, window, NULL, 0},
     {GRAPH_REDUCE, per_result, NULL, 0},
@@ -98,6 +113,10 @@ static const struct row rows[] = {
     {GRAPH_ATTENTION, longest, longest, 1},
     {GRAPH_LAYERNORM, axis_and_behind, NULL, 0},
     {GRAPH_RMSNORM, axis_and_behind, NULL, 0},
+    {GRAPH_GROUPNORM, group, NULL, 0},
+    {GRAPH_ROTARY, NULL, NULL, 0},
+    {GRAPH_GLU, NULL, one_row, 0},
+    {GRAPH_GLU_MLP, NULL, longest, 1},
     {GRAPH_RESHAPE, NULL, NULL, 0},
     {GRAPH_TRANSPOSE, NULL, NULL, 0},
     {GRAPH_SLICE, NULL, NULL, 0},

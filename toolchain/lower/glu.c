@@ -216,6 +216,24 @@ static void run_blocks(struct lower *L, const struct mlp *whole, const struct sp
     L->kernel->estimate_cycles += s->cycles;
 }
 
+// Both products of one row on the vector engine, where that is faster. false: not done.
+static bool run_row(struct lower *L, const struct mlp *given, double cycles) {
+    struct mlp p = *given;
+    struct matvec up, down;
+    struct lower_view at = {.chip = true, .buf = -1, .dtype = p.dtype};
+    set_inner(&p, &at);
+    if (!matvec_choose(L, &p.up, &up) || !matvec_choose(L, &p.down, &down)) return false;
+    int64_t bytes = inner_bytes(&p, 1);
+    if (up.cycles + down.cycles >= MATVEC_GAIN * cycles ||
+        up.bytes + down.bytes + bytes > lower_spm(L, true))
+        return false;
+    at.buf = tile_add_spm(L->p, "gated", bytes, 1);
+    set_inner(&p, &at);
+    matvec_run(L, &p.up, &up);
+    matvec_run(L, &p.down, &down);
+    return true;
+}
+
 npu_status lower_glu_mlp(struct lower *L, const struct graph_node *n) {
     const struct graph_value *x = n->inputs[0], *y = n->outputs[0];
     bool turned = graph_int(n, GRAPH_ATTR_TRANS_DOWN, 0) != 0;
@@ -244,6 +262,6 @@ npu_status lower_glu_mlp(struct lower *L, const struct graph_node *n) {
     if (p.up.nbatch != p.down.nbatch) p = apart; // a block is the same rows in both products
     struct split best;
     NPU_TRY(choose(L, &p, &best));
-    run_blocks(L, &p, &best);
+    if (p.rows > 1 || !run_row(L, &p, best.cycles)) run_blocks(L, &p, &best);
     return NULL;
 }

@@ -324,10 +324,18 @@ void mm_block(struct mm_work *w, int64_t rows, int64_t shift, int fixed, struct 
 npu_status lower_mm_run(struct lower *L, const struct lower_mm *given) {
     struct lower_mm mm = *given;
     struct mm_tile t;
+    struct matvec v;
     mm_merge(&mm);
-    NPU_TRY(mm_choose(L, &mm, &t));
+    npu_status st = mm_choose(L, &mm, &t);
     lower_product(L, lower_elems(mm.nbatch, mm.batch), mm.m, mm_columns(&mm, mm.n), mm.k,
                   mm.a.dtype);
+    if (matvec_choose(L, &mm, &v) && (st || v.cycles < MATVEC_GAIN * t.cycles)) {
+        npu_status_free(st);
+        if (!L->node->kernel) L->kernel->kernel = "matvec";
+        matvec_run(L, &mm, &v);
+        return NULL;
+    }
+    if (st) return st;
     L->kernel->estimate_cycles += t.cycles;
     struct mm_work *w = mm_open(L, &mm, &t);
     mm_psum(L, w, NULL);

@@ -36,6 +36,17 @@ struct mm_gated {
 struct mm_gated mm_gated_chains(const struct lower_mm *mm);
 npu_status mm_choose(const struct lower *L, const struct lower_mm *mm, struct mm_tile *out);
 
+// ---- matvec.c: one row on the vector engine
+#define MATVEC_GAIN 0.9 // of the matrix engine's cycles: what it has to stay below to be worth it
+struct matvec {
+    int64_t tn; // columns of a tile
+    double cycles;
+    int64_t bytes; // scratchpad
+};
+// false when the product has another form, or no tile fits.
+bool matvec_choose(const struct lower *L, const struct lower_mm *mm, struct matvec *out);
+void matvec_run(struct lower *L, const struct lower_mm *mm, const struct matvec *t);
+
 // A product with sizes that were chosen, its buffers open but for PSUM. A constant B is packed
 // here. mm.m: rows of one block; all is copied, what mm points to is borrowed.
 struct mm_work *mm_open(struct lower *L, const struct lower_mm *mm, const struct mm_tile *t);

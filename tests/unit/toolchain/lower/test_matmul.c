@@ -50,3 +50,29 @@ Test(lower_matmul, long_k_in_little_memory) {
     check_everywhere(g, 1e-5, "3x20x3000");
     arena_free(a);
 }
+
+// One row by constant weights, which the vector engine may take: long and short, in tiles, chains.
+static void one_row(uint32_t seed) {
+    struct arena *a = arena_new();
+    struct graph *g = graph_new(a, "g");
+    uint32_t s = seed;
+    enum isa_dtype t = rnd(&s) % 3 ? ISA_F32 : ISA_F16;
+    bool tb = rnd(&s) % 2;
+    int64_t n = rnd_in(&s, 1, 300), k = rnd_in(&s, 1, 400), db[2] = {tb ? n : k, tb ? k : n};
+    struct graph_value *x = input(g, "a", t, 3, (int64_t[]){1, 1, k});
+    struct graph_value *in[2] = {reordered(g, x, (int)(rnd(&s) % 3), &s),
+                                 constant(g, "b", t, 2, db, &s)};
+    struct graph_node *node = graph_add_node(g, GRAPH_MATMUL, "mm", 2, in, NULL);
+    graph_set_int(g, node, GRAPH_ATTR_TRANS_B, tb);
+    finish(g, node);
+    if (rnd(&s) % 2) add_chain(g, node, ISA_F32, 2, rnd(&s) % 2, &s);
+    check_everywhere(g, t == ISA_F32 ? 1e-5 : 4e-3,
+                     arena_printf(a, "one row %lldx%lld seed %u", (long long)n, (long long)k,
+                                  seed));
+    arena_free(a);
+}
+
+Test(lower_matmul, rows_by_constants) {
+    for (uint32_t s = 201; s <= 216; s++)
+        one_row(s);
+}
