@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documentation against the tree. Prints FILE:LINE: RULE, exits 1.
 
-  check_docs.py                    links and `paths` in every Markdown file lead to something
+  check_docs.py                    every Markdown file has a heading; its links and `paths` lead to something
   check_docs.py --run BUILD [FILE...]   also runs the commands of ```console blocks (README.md and docs/ by default)
   check_docs.py --run BUILD --strict    their output must be what the page shows, numbers apart
   check_docs.py --run BUILD --update    writes their output into the pages
@@ -40,6 +40,8 @@ def anchors(path):
 def check_links(page):
     text = open(os.path.join(ROOT, page)).read()
     bare = re.sub(r"```.*?```", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+    if not re.search(r"^# +\S", bare, re.M):
+        yield 1, "a page has a heading"
     for n, line in enumerate(bare.split("\n"), 1):
         for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
             if re.match(r"[a-z]+:", target):
