@@ -23,6 +23,7 @@
 #define LEAST_SAVED 32  // granules by a body
 #define LEAST_RATIO 4   // granules of an occurrence over those of its call
 #define ROUNDS 12
+#define WORK 100       // instructions compared, times those of the program
 #define TRIES 3000     // candidates looked at in a round
 #define LONGEST 200000 // instructions; beyond that the code is not looked at
 
@@ -32,79 +33,10 @@ struct way {
     int64_t step, amount;
 };
 
-static int patterns(const struct isa_insn *in) {
-    return isa_find((unsigned)in->h.opcode)->npat;
-}
-
-// ---- symbols ------------------------------------------------------------------------------------
-
-struct entry {
-    struct entry *next;
-    const struct isa_insn *insn;
-    int symbol;
-};
-
-static uint64_t hash_of(const uint8_t *p, size_t n) {
-    uint64_t h = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * UINT64_C(1099511628211);
-    return h ^ h >> 32;
-}
-
-static size_t bare(const struct isa_insn *in, uint8_t *bytes) {
-    struct isa_insn copy = *in;
-    const char *field;
-    copy.h.tag = 0;
-    for (int k = 0; k < patterns(in); k++)
-        isa_pat_at(&copy, k)->base = 0;
-    return (size_t)isa_encode(&copy, bytes, &field) * ISA_GRANULE_BYTES;
-}
-
-static void name_symbols(struct bodies *c, struct arena *scratch) {
-    uint8_t bytes[ISA_MAX_GRANULES * ISA_GRANULE_BYTES], other[sizeof bytes];
-    const char *field;
-    int named = 0, open = -1;
-    size_t buckets = 2 * (size_t)c->n + 1;
-    struct entry **bucket = ARENA_ARRAY(scratch, struct entry *, buckets);
-    for (int i = 0; i < c->n; i++) {
-        const struct isa_insn *in = &c->in[i];
-        c->weight[i + 1] = c->weight[i] + isa_encode(in, bytes, &field);
-        size_t size = bare(in, bytes);
-        struct entry **at = &bucket[hash_of(bytes, size) % buckets], *e = *at;
-        while (e && (bare(e->insn, other) != size || memcmp(bytes, other, size) != 0))
-            e = e->next;
-        if (!e) {
-            e = ARENA_NEW(scratch, struct entry);
-            *e = (struct entry){.next = *at, .insn = in, .symbol = named++};
-            *at = e;
-        }
-        c->symbol[i] = e->symbol;
-        c->loop[i] = open;
-        if (in->h.opcode == ISA_OP_LOOP) {
-            NPU_ASSERT(open < 0); // loops do not nest
-            open = i;
-        }
-        if (in->h.opcode == ISA_OP_ENDL) open = -1;
-    }
-}
-
 // ---- occurrences --------------------------------------------------------------------------------
 
-int64_t body_step(const struct bodies *c, int i, const struct isa_pat *p) {
-    if (c->loop[i] < 0 || !p->areg) return 0;
-    const struct isa_LOOP *l = &c->in[c->loop[i]].u.LOOP;
-    const int64_t reg[BODY_LOOP_REGS] = {l->a0, l->a1, l->a2, l->a3, l->a4, l->a5},
-                  inc[BODY_LOOP_REGS] = {l->inc0, l->inc1, l->inc2, l->inc3, l->inc4, l->inc5};
-    for (int k = 0; k < BODY_LOOP_REGS; k++)
-        if (reg[k] == p->areg) return inc[k];
-    return 0;
-}
-
 static int total_patterns(const struct bodies *c, const struct body *b) {
-    int n = 0;
-    for (int i = 0; i < b->length; i++)
-        n += patterns(&c->in[b->first + i]);
-    return n;
+    return c->pattern[b->first + b->length] - c->pattern[b->first];
 }
 
 // No loop of the body needs more registers than one has.
@@ -118,11 +50,11 @@ static bool loops_fit(const struct bodies *c, const struct body *b, const int *w
             memset(used, 0, sizeof used);
             memset(kept, 0, sizeof kept);
         }
-        for (int p = 0; p < patterns(in); p++, k++) {
+        for (int p = 0; p < isa_find((unsigned)in->h.opcode)->npat; p++, k++) {
             const struct isa_pat *f = isa_pat_get(in, p);
             int w = way_of[k];
             bool *seen = w ? &used[w - 1] : &kept[f->areg];
-            if (!body_step(c, b->first + i, f) || *seen) continue;
+            if (!c->step[c->pattern[b->first] + k] || *seen) continue;
             *seen = true;
             if (++count > BODY_LOOP_REGS) return false;
         }
@@ -130,32 +62,29 @@ static bool loops_fit(const struct bodies *c, const struct body *b, const int *w
     return true;
 }
 
-// Takes the occurrence at `at` into the body: ways are split where it differs, new[] are the ways
-// of the patterns with it. false: the tags are no common distance away, or registers do not
-// suffice.
+// Takes the occurrence at `at` into the body: ways are split where it differs. false: the
+// tags are no common distance away, or registers do not suffice. fresh: room for an int per
+// pattern.
 static bool add_place(const struct bodies *c, struct body *b, int at, int *fresh) {
     struct way way[BODY_WAYS];
-    int from[BODY_WAYS], nway = 0, k = 0;
+    int from[BODY_WAYS], nway = 0;
     int64_t tags = c->in[at].h.tag - c->in[b->first].h.tag;
-    for (int i = 0; i < b->length; i++) {
-        const struct isa_insn *here = &c->in[at + i], *first = &c->in[b->first + i];
-        if (here->h.tag - first->h.tag != tags) return false;
-        for (int p = 0; p < patterns(first); p++, k++) {
-            const struct isa_pat *f = isa_pat_get(first, p);
-            int64_t amount = isa_pat_get(here, p)->base - f->base,
-                    step = body_step(c, b->first + i, f);
-            int old = b->way_of[k], w = 0;
-            fresh[k] = 0;
-            if (!old && !amount) continue;
-            while (w < nway && (from[w] != old || way[w].amount != amount || way[w].step != step))
-                w++;
-            if (w == BODY_WAYS) return false;
-            if (w == nway) {
-                way[w] = (struct way){.step = step, .amount = amount};
-                from[nway++] = old;
-            }
-            fresh[k] = w + 1;
+    for (int i = 0; i < b->length; i++)
+        if (c->in[at + i].h.tag - c->in[b->first + i].h.tag != tags) return false;
+    int first = c->pattern[b->first], here = c->pattern[at], k = 0;
+    for (int n = total_patterns(c, b); k < n; k++) {
+        int64_t amount = c->base[here + k] - c->base[first + k], step = c->step[first + k];
+        int old = b->way_of[k], w = 0;
+        fresh[k] = 0;
+        if (!old && !amount) continue;
+        while (w < nway && (from[w] != old || way[w].amount != amount || way[w].step != step))
+            w++;
+        if (w == BODY_WAYS) return false;
+        if (w == nway) {
+            way[w] = (struct way){.step = step, .amount = amount};
+            from[nway++] = old;
         }
+        fresh[k] = w + 1;
     }
     if (!loops_fit(c, b, fresh)) return false;
     // Ways that were one until here, or none, have had the same values in the places before.
@@ -194,14 +123,18 @@ static bool balance(const struct bodies *c, int *first, int *length) {
 }
 
 static bool is_free(const struct bodies *c, int at, int length) {
-    for (int i = 0; i < length; i++)
-        if (c->call[at + i]) return false;
-    return true;
+    return c->next[at] >= at + length;
+}
+
+static void set_saved(struct body *b) {
+    int64_t call = CALL_GRANULES * (1 + b->nway);
+    if (b->count > 1 && b->granules >= LEAST_RATIO * call)
+        b->saved = (b->count - 1) * b->granules - b->count * call - 1 - CALL_GRANULES;
 }
 
 // The body that begins at at[first] and its occurrences among at[first + 1 ..]; saved is 0 when
 // nothing is gained.
-static struct body *try_body(const struct bodies *c, struct arena *scratch, const int *at, int n,
+static struct body *try_body(struct bodies *c, struct arena *scratch, const int *at, int n,
                              int length) {
     struct body *b = ARENA_NEW(scratch, struct body);
     int first = at[0];
@@ -219,12 +152,108 @@ static struct body *try_body(const struct bodies *c, struct arena *scratch, cons
             if (i == 0) return b;
             continue;
         }
+        c->work += b->length;
         if (add_place(c, b, here, fresh)) end = here + b->length;
     }
-    int64_t call = CALL_GRANULES * (1 + b->nway);
-    if (b->count > 1 && b->granules >= LEAST_RATIO * call)
-        b->saved = (b->count - 1) * b->granules - b->count * call - 1;
+    set_saved(b);
     return b;
+}
+
+// ---- all occurrences, in parts ------------------------------------------------------------------
+
+// Ways of a part: by how much its patterns differ from the first occurrence in each of the others.
+struct parts {
+    const struct bodies *c;
+    const int *at;
+    int n;           // occurrences
+    int64_t *amount; // [way][occurrence]
+    int64_t step[BODY_WAYS];
+    int nway;
+};
+
+// The way of pattern k of the first occurrence, which is pattern k + (distance) of the others; -1:
+// there is no register left for it.
+static int way_of_pattern(struct parts *p, int k) {
+    const struct bodies *c = p->c;
+    int64_t *fresh = p->amount + (ptrdiff_t)p->nway * p->n;
+    bool differs = false;
+    for (int i = 0; i < p->n; i++) {
+        int there = k + c->pattern[p->at[i]] - c->pattern[p->at[0]];
+        fresh[i] = c->base[there] - c->base[k];
+        differs |= fresh[i] != 0;
+    }
+    if (!differs) return 0;
+    for (int w = 0; w < p->nway; w++)
+        if (p->step[w] == c->step[k] &&
+            !memcmp(p->amount + (ptrdiff_t)w * p->n, fresh, (size_t)p->n * sizeof *fresh))
+            return w + 1;
+    if (p->nway == BODY_WAYS) return -1;
+    p->step[p->nway] = c->step[k];
+    return ++p->nway;
+}
+
+// The longest body from instruction `from` on before `to`; of length 0 when there is none.
+static struct body *part(struct parts *p, struct arena *scratch, int from, int to) {
+    const struct bodies *c = p->c;
+    struct body *b = ARENA_NEW(scratch, struct body);
+    int patterns_left = c->pattern[to] - c->pattern[from];
+    b->first = from;
+    b->way_of = ARENA_ARRAY(scratch, int, (size_t)patterns_left + 1);
+    p->nway = 0;
+    for (int i = from, w = 0; i < to && w >= 0; i++) {
+        for (int k = c->pattern[i]; k < c->pattern[i + 1] && w >= 0; k++)
+            b->way_of[k - c->pattern[from]] = w = way_of_pattern(p, k);
+        bool inside = c->in[i].h.opcode == ISA_OP_LOOP ||
+                      (c->loop[i] >= 0 && c->in[i].h.opcode != ISA_OP_ENDL);
+        if (w < 0 || inside) continue;
+        b->length = i + 1 - from;
+        b->nway = p->nway;
+    }
+    if (!loops_fit(c, b, b->way_of)) b->length = 0;
+    b->granules = weight(c, from, b->length);
+    b->count = p->n;
+    b->place = ARENA_ARRAY(scratch, struct place, (size_t)p->n);
+    for (int i = 0; i < p->n; i++) {
+        b->place[i].at = from + p->at[i] - p->at[0];
+        b->place[i].tagbase = c->in[b->place[i].at].h.tag - c->in[from].h.tag;
+        for (int w = 0; w < b->nway; w++)
+            b->place[i].value[w] = p->amount[(ptrdiff_t)w * p->n + i];
+    }
+    set_saved(b);
+    return b;
+}
+
+// Bodies that together are what stands at all of at[], one behind the other, each as long as its
+// registers suffice. Occurrences whose tags do not move together are left out. Returns the number
+// of bodies that save something, with their sum in *saved.
+static int in_parts(struct bodies *c, struct arena *scratch, const int *at, int n, int length,
+                    struct body **out, int64_t *saved) {
+    int *kept = ARENA_ARRAY(scratch, int, (size_t)n), from = at[0], end = 0, count = 0;
+    struct parts p = {.c = c, .at = kept};
+    for (int i = 0; i < n; i++) {
+        bool good = at[i] >= end;
+        for (int k = 1; k < length && good; k++)
+            good = c->in[at[i] + k].h.tag - c->in[at[i]].h.tag ==
+                   c->in[at[0] + k].h.tag - c->in[at[0]].h.tag;
+        if (!good) continue;
+        kept[p.n++] = at[i];
+        end = at[i] + length;
+    }
+    *saved = 0;
+    c->work += (int64_t)length * p.n;
+    if (!balance(c, &from, &length) || p.n < 2) return 0;
+    p.amount = ARENA_ARRAY(scratch, int64_t, (size_t)(BODY_WAYS + 1) * (size_t)p.n);
+    for (int i = from; i < from + length;) {
+        struct body *b = part(&p, scratch, i, from + length);
+        if (b->length >= SHORTEST && b->saved >= LEAST_SAVED) {
+            *saved += b->saved;
+            out[count++] = b;
+        }
+        i += b->length > 0 ? b->length : 1;
+        while (i < from + length && c->loop[i] >= 0)
+            i++; // not into a loop
+    }
+    return count;
 }
 
 // ---- choice -------------------------------------------------------------------------------------
@@ -272,8 +301,15 @@ static int lengths_of(const int *at, int n, int longest, int *out) {
     return count;
 }
 
+// Every occurrence stands behind the same symbol: it is part of a longer repeat.
+static bool goes_on_before(const struct repeat *r, const int *sa, const int *symbol) {
+    for (int k = r->first; k < r->first + r->count; k++)
+        if (!sa[k] || symbol[sa[k] - 1] != symbol[sa[r->first] - 1]) return false;
+    return true;
+}
+
 static struct candidate *candidates(const struct bodies *c, struct arena *scratch,
-                                    const struct repeats *r, int *n) {
+                                    const struct repeats *r, const int *symbol, int *n) {
     struct candidate *out = ARENA_ARRAY(scratch, struct candidate, (size_t)r->n * LENGTHS + 1);
     *n = 0;
     for (int i = 0; i < r->n; i++) {
@@ -281,7 +317,7 @@ static struct candidate *candidates(const struct bodies *c, struct arena *scratc
         int *at = r->sa + one->first, length[LENGTHS];
         // The places of a repeat that lies inside another are sorted again: n log n in all but
         // programs of one instruction over and over, which loops have taken.
-        if (one->count > 4096) continue;
+        if (one->count > 4096 || goes_on_before(one, r->sa, symbol)) continue;
         int *sorted = ARENA_ARRAY(scratch, int, (size_t)one->count);
         memcpy(sorted, at, (size_t)one->count * sizeof *at);
         qsort(sorted, (size_t)one->count, sizeof *sorted, by_place);
@@ -308,6 +344,10 @@ static void take(struct bodies *c, const struct body *found) {
             c->call[b->place[p].at + i] = -1;
         c->call[b->place[p].at] = c->count;
         c->which[b->place[p].at] = p;
+        for (int i = b->place[p].at + b->length - 1; i >= 0; i--) {
+            if (i < b->place[p].at && c->call[i]) break;
+            c->next[i] = i < b->place[p].at ? b->place[p].at : i;
+        }
     }
 }
 
@@ -329,8 +369,8 @@ static int round_of(struct bodies *c, struct arena *scratch) {
     }
     struct repeats r = repeats_find(scratch, left, c->n, SHORTEST);
     int n;
-    struct candidate *all = candidates(c, scratch, &r, &n);
-    for (int i = 0; i < n && i < TRIES; i++) {
+    struct candidate *all = candidates(c, scratch, &r, left, &n);
+    for (int i = 0; i < n && i < TRIES && c->work < WORK * ((int64_t)c->n + 1000); i++) {
         const struct repeat *one = &r.at[all[i].repeat];
         struct arena *one_try = arena_scratch(scratch);
         int *at = ARENA_ARRAY(one_try, int, (size_t)one->count), m = 0;
@@ -341,8 +381,18 @@ static int round_of(struct bodies *c, struct arena *scratch) {
         for (int k = 0; k + 1 < m && k < 3; k++) {
             struct body *b = try_body(c, one_try, at + k, m - k, all[i].length);
             if (!best || b->saved > best->saved) best = b;
+            if (b->count == m) break;
         }
-        if (best && best->saved >= LEAST_SAVED) take(c, best);
+        struct body **parts = ARENA_ARRAY(one_try, struct body *, (size_t)all[i].length + 1);
+        int64_t saved = 0;
+        int many = 0;
+        if (best && best->count < m)
+            many = in_parts(c, one_try, at, m, all[i].length, parts, &saved);
+        if (many && saved > best->saved)
+            for (int k = 0; k < many; k++)
+                take(c, parts[k]);
+        else if (best && best->saved >= LEAST_SAVED)
+            take(c, best);
         arena_free(one_try);
     }
     return c->count - before;
@@ -358,10 +408,12 @@ struct bodies *bodies_find(struct arena *a, const struct codegen_stream *s) {
                          .loop = ARENA_ARRAY(a, int, n),
                          .call = ARENA_ARRAY(a, int, n),
                          .which = ARENA_ARRAY(a, int, n),
+                         .next = ARENA_ARRAY(a, int, n),
+                         .pattern = ARENA_ARRAY(a, int, n),
                          .weight = ARENA_ARRAY(a, int64_t, n + 1),
                          .body = ARENA_ARRAY(a, struct body *, n)};
     struct arena *scratch = arena_scratch(a);
-    name_symbols(c, scratch);
+    bodies_name(c, scratch);
     for (int k = 0; k < ROUNDS; k++) {
         arena_reset(scratch);
         if (!round_of(c, scratch)) break;

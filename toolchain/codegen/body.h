@@ -30,19 +30,24 @@ struct bodies {
     struct arena *a;
     const struct isa_insn *in;
     int n;
-    int *symbol;     // the instruction without its bases and tag
-    int *loop;       // LOOP around the instruction; -1: none
-    int *call;       // body + 1 whose occurrence begins here; -1: inside of one; 0: neither
-    int *which;      // and which of its places
+    int *symbol;  // the instruction without its bases and tag
+    int *loop;    // LOOP around the instruction; -1: none
+    int *call;    // body + 1 whose occurrence begins here; -1: inside of one; 0: neither
+    int *which;   // and which of its places
+    int *next;    // the first instruction from this one on that is in a body
+    int *pattern; // number of the instruction's first pattern among all
+    int64_t *base,
+        *step;       // of each pattern: its base, and its step per iteration of the loop around
     int64_t *weight; // granules of the instructions before
     struct body **body;
     int count;
+    int64_t work; // instructions compared
 };
 
 // Finds bodies that do not overlap and save code. Everything lies in the arena; the stream is lent.
 struct bodies *bodies_find(struct arena *a, const struct codegen_stream *s);
 
-// Step of a pattern of instruction i per iteration of the loop around it; 0: none.
-int64_t body_step(const struct bodies *c, int i, const struct isa_pat *p);
+// Fills symbol, loop, next, pattern, base, step and weight.
+void bodies_name(struct bodies *c, struct arena *scratch);
 
 #endif

@@ -35,7 +35,8 @@ void codegen_roll(struct arena *a, struct codegen_stream *s);
 // Stores stretches of instructions that occur again, with other bases and tags, once, and calls
 // them. The dynamic sequence of the engines' instructions, with their effective addresses
 // and tags, stays the same.
-void codegen_call(struct arena *a, const struct hw *hw, struct codegen_stream *s);
+// cycles: about how long the run takes.
+void codegen_call(struct arena *a, const struct hw *hw, double cycles, struct codegen_stream *s);
 
 // What a run of the stream fetches from DRAM: bytes of code, and how often it needs a block that it
 // did not ask for ahead.

@@ -115,7 +115,7 @@ npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct n
     progress_stage("code", 0, CODE_PERCENT, CODE_PERCENT);
     codegen_select(r->tiles, &code);
     if (npuc_step(o, STEP_roll)) codegen_roll(a, &code);
-    if (npuc_step(o, STEP_call)) codegen_call(a, &r->hw, &code);
+    if (npuc_step(o, STEP_call)) codegen_call(a, &r->hw, r->estimated_cycles, &code);
     r->instructions = code.n;
     r->image = codegen_image(r->tiles, r->graph, codegen_encode(a, &code),
                              &(struct codegen_options){.program_name = r->graph->name,

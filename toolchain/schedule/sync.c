@@ -24,6 +24,7 @@
 #define BUCKETS 1024 // of DRAM, at least; one per operation of long programs
 #define MOST_BUCKETS 65536
 #define ONCHIP_BUCKETS 32 // of SPM and PSUM, where blocks are large against the whole
+#define FLOOR_EVERY 16    // operations
 #define PIECES 64         // of one access, at most
 enum { AT_READ, AT_DONE, EPOCHS };
 
@@ -64,6 +65,9 @@ struct sync {
     int count[ISA_ENGINES];
     int fenced[ISA_ENGINES]; // operations of a DMA queue up to this number are complete for the
                              // queue's later ones
+    int floor[EPOCHS][ISA_ENGINES]; // operations of an engine up to this number are behind every
+                                    // later operation of every engine
+    bool used[ISA_ENGINES];
     int sem[EPOCHS][ISA_ENGINES][ISA_ENGINES]; // semaphore number, 0: none yet
     int nsem;
     struct extra *extra;
@@ -199,7 +203,7 @@ static void search(struct sync *s, struct access **at, const struct access *x, i
     bool dma = isa_engine_class(self) == ISA_CLASS_DMA;
     while (*at) {
         struct access *y = *at;
-        if (*y->dead) {
+        if (*y->dead || y->seq <= s->floor[y->write ? AT_DONE : AT_READ][y->engine]) {
             *at = y->next;
             continue;
         }
@@ -361,6 +365,19 @@ static npu_status wait_for(struct sync *s, int op, int earlier, int epoch) {
     return NULL;
 }
 
+// What every engine knows, each of its own queue too: nobody has to look there again.
+static void raise_floor(struct sync *s) {
+    for (int e = 0; e < EPOCHS; e++)
+        for (int b = 0; b < ENGINES; b++) {
+            bool dma = isa_engine_class(b) == ISA_CLASS_DMA;
+            int least = dma ? s->fenced[b] : s->count[b];
+            for (int k = 0; k < ENGINES; k++)
+                if (k != b && s->used[k] && s->known[k].seq[e][b] < least)
+                    least = s->known[k].seq[e][b];
+            s->floor[e][b] = least;
+        }
+}
+
 static npu_status one(struct sync *s, int op) {
     struct tile_op *t = s->p->ops[op];
     int self = (int)t->insn.h.engine;
@@ -433,8 +450,12 @@ npu_status schedule_sync(struct tile_program *p) {
         s->mem[m].bucket_bytes = bytes[m] / s->mem[m].nbucket + 64;
     }
     npu_status st = NULL;
-    for (int i = 0; i < p->nop && !st; i++)
+    for (int i = 0; i < p->nop; i++)
+        s->used[p->ops[i]->insn.h.engine] = true;
+    for (int i = 0; i < p->nop && !st; i++) {
+        if (i % FLOOR_EVERY == 0) raise_floor(s);
         st = one(s, i);
+    }
     if (!st) splice(s);
     p->sync_work = s->looked;
     arena_free(scratch);

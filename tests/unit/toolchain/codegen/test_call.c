@@ -69,7 +69,7 @@ static int check(struct program *p, int64_t *bytes, int64_t *plain_bytes) {
     struct codegen_stream s = {.insn = p->in, .n = p->n + 1};
     codegen_roll(a, &s);
     *plain_bytes = code_bytes(&s);
-    codegen_call(a, &hw, &s);
+    codegen_call(a, &hw, 0, &s);
     *bytes = code_bytes(&s);
     struct isa_insn *out = ARENA_ARRAY(a, struct isa_insn, (size_t)p->n + 1);
     cr_assert_eq(expand(&s, out, p->n + 1), p->n + 1);
