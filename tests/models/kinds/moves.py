@@ -88,4 +88,25 @@ def scatters():
     return m, HALF
 
 
-KINDS = (slices, slices_old, pads, gathers, scatters)
+def slices_replaced():
+    """Whole slices along a dimension at indices of run time, in the ways in which exporters write it: a cache."""
+    m = Model("slices-replaced", 18)
+    cache = m.input("cache", numbers(39, 1, 2, 9, 4))
+    for count, at in ((1, [5]), (2, [-1, 3]), (6, [0, 8, -3, 2, 4, 7])):
+        new, index = m.input(f"new_{count}", numbers(140 + count, 1, 2, count, 4)), m.input(f"at_{count}", np.array(at, np.int64))
+        for perm in ([2, 1, 0, 3], [2, 0, 1, 3], [2, 3, 1, 0]):
+            back = [perm.index(d) for d in range(4)]
+            rows = m.node("Unsqueeze", index, np.array([-1], np.int64), keep=False, kinds=[TensorProto.INT64])
+            moved = m.node("ScatterND", m.node("Transpose", cache, perm=perm, keep=False), rows,
+                           m.node("Transpose", new, perm=perm, keep=False), keep=perm[1] == 0)
+            m.node("Transpose", moved, perm=back)
+        column = m.node("Unsqueeze", index, np.array([0, 1, 3], np.int64), keep=False, kinds=[TensorProto.INT64])
+        spread = m.node("Expand", column, np.array([1, 2, count, 4], np.int64), keep=False, kinds=[TensorProto.INT64])
+        m.node("ScatterElements", cache, spread, new, axis=2)
+        m.node("GatherElements", cache, spread, axis=2)
+        m.node("ScatterElements", cache, m.node("Expand", column, np.array([1, 1, count, 4], np.int64), keep=False, kinds=[TensorProto.INT64]),
+               m.node("Slice", new, np.array([0], np.int64), np.array([1], np.int64), np.array([1], np.int64), keep=False), axis=2)
+    return m, HALF
+
+
+KINDS = (slices, slices_old, pads, gathers, scatters, slices_replaced)

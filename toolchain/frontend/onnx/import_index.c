@@ -17,11 +17,33 @@ npu_status import_gather(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
+// Indices of elements that are one list along axis, repeated over all the rest of x: what choosing
+// or replacing whole slices is written as. *list: [count]; NULL when they are not.
+static npu_status one_list(struct onnx_node *n, const struct graph_value *x,
+                           const struct graph_value *index, int axis, struct graph_value **list) {
+    const struct graph_node *expand = index->producer;
+    *list = NULL;
+    if (!expand || expand->op != GRAPH_EXPAND || index->rank != x->rank) return NULL;
+    struct graph_value *v = expand->inputs[0];
+    int missing = index->rank - v->rank;
+    for (int d = 0; d < x->rank; d++) {
+        int64_t own = d < missing ? 1 : v->dims[d - missing];
+        if (d == axis ? own != index->dims[d] : own != 1 || index->dims[d] != x->dims[d])
+            return NULL;
+    }
+    return onnx_reshape(n, v, 1, &index->dims[axis], list);
+}
+
 npu_status import_gather_elements(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 2, 2));
-    struct graph_value *x = n->in[0], *y;
+    struct graph_value *x = n->in[0], *y, *list;
     int axis;
     NPU_TRY(onnx_axis(n, onnx_int(n, "axis", 0), x->rank, &axis));
+    NPU_TRY(one_list(n, x, n->in[1], axis, &list));
+    if (list) {
+        NPU_TRY(onnx_gather(n, x, list, axis, &y));
+        return onnx_bind(n, 0, y);
+    }
     NPU_TRY(index_elements(&n->b, x, n->in[1], axis, &y));
     return onnx_bind(n, 0, y);
 }
@@ -65,25 +87,69 @@ npu_status import_gather_nd(struct onnx_node *n) {
     return onnx_bind(n, 0, y);
 }
 
+// Slices of x along axis, replaced by those of updates at the list of indices.
+static npu_status scatter_slices(struct onnx_node *n, struct graph_value *x,
+                                 struct graph_value *updates, int axis, struct graph_value *list,
+                                 struct graph_value **out) {
+    struct scatter s = {
+        x, updates, 1, x->dims[axis], 1, list->dims[0], onnx_string(n, "reduction", "none")};
+    for (int d = 0; d < x->rank; d++)
+        if (d != axis) *(d < axis ? &s.outer : &s.inner) *= x->dims[d];
+    NPU_TRY(build_check_index(list, s.rows));
+    NPU_TRY(index_from_end(&n->b, list, s.rows, &list));
+    return scatter_rows(&n->b, &s, list, out);
+}
+
+// Rows of a tensor that was transposed for the purpose, as exporters write the replacing of slices
+// along a later dimension: done there, and transposed behind it, where the way back cancels it.
+static npu_status scatter_transposed(struct onnx_node *n, const struct graph_node *transpose,
+                                     struct graph_value **out) {
+    const struct graph_value *index = n->in[1];
+    struct graph_value *x = transpose->inputs[0], *updates = n->in[2], *list;
+    int64_t count = graph_value_elems(index), perm[GRAPH_MAX_RANK], back[GRAPH_MAX_RANK],
+            dims[GRAPH_MAX_RANK];
+    for (int d = 0; d < x->rank; d++) {
+        perm[d] = graph_ints_at(transpose, GRAPH_ATTR_PERM, d, 0);
+        back[perm[d]] = d;
+        dims[d] = d ? x->dims[perm[d]] : count;
+    }
+    NPU_TRY(onnx_reshape(n, updates, x->rank, dims, &updates));
+    NPU_TRY(onnx_transpose(n, updates, back, &updates));
+    NPU_TRY(onnx_reshape(n, n->in[1], 1, &count, &list));
+    NPU_TRY(scatter_slices(n, x, updates, (int)perm[0], list, out));
+    return onnx_transpose(n, *out, perm, out);
+}
+
 npu_status import_scatter_nd(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 3, 3));
     const struct graph_value *x = n->in[0], *index = n->in[1];
     struct graph_value *rows, *y;
     struct scatter s = {n->in[0], n->in[2], 1, 1, 1, 0, onnx_string(n, "reduction", "none")};
-    NPU_TRY(index_row_numbers(&n->b, x, n->in[1], &rows));
-    int64_t depth = index->dims[index->rank - 1];
+    int64_t depth = index->rank ? index->dims[index->rank - 1] : 0;
     for (int d = 0; d < x->rank; d++)
         *(d < depth ? &s.rows : &s.inner) *= x->dims[d];
-    s.count = graph_value_elems(index) / depth;
+    s.count = depth ? graph_value_elems(index) / depth : 0;
+    const struct graph_node *from = x->producer;
+    if (depth == 1 && from && from->op == GRAPH_TRANSPOSE && x->rank > 1 &&
+        isa_dtype_is_int(index->dtype) && graph_value_elems(n->in[2]) == s.count * s.inner) {
+        NPU_TRY(scatter_transposed(n, from, &y));
+        return onnx_bind(n, 0, y);
+    }
+    NPU_TRY(index_row_numbers(&n->b, x, n->in[1], &rows));
     NPU_TRY(scatter_rows(&n->b, &s, rows, &y));
     return onnx_bind(n, 0, y);
 }
 
 npu_status import_scatter_elements(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 3, 3));
-    struct graph_value *index, *y;
+    struct graph_value *index, *list, *y;
     int axis;
     NPU_TRY(onnx_axis(n, onnx_int(n, "axis", 0), n->in[0]->rank, &axis));
+    NPU_TRY(one_list(n, n->in[0], n->in[1], axis, &list));
+    if (list) {
+        NPU_TRY(scatter_slices(n, n->in[0], n->in[2], axis, list, &y));
+        return onnx_bind(n, 0, y);
+    }
     NPU_TRY(scatter_positions(&n->b, n->in[0], n->in[1], axis, &index));
     struct scatter s = {n->in[0],
                         n->in[2],
