@@ -13,6 +13,9 @@
 //                             row, which the vector engine may take
 //   values inside a kernel    that are rounded to the operands' type before they are used again
 //                             (attention's probabilities): 4 u of the range
+//   scores behind a mask      that has something to add to every key of a row: both sides round the
+//                             sum, one step of f32 at the mask's size apart, which moves the result
+//                             by twice that of its range; nothing where the mask swallows scores
 //
 // Other products and convolutions sum in a fixed order (docs/numerics.md), chains round alike: they
 // need the first term only.
@@ -144,4 +147,28 @@ struct layer_bound layer_bound_of(const struct graph_node *n, double range) {
     if (row->products) b.atol += 8 * sqrt((double)row->products(n)) * roundoff(ISA_F32) * range;
     b.atol += 4 * row->rounded * inner * range;
     return b;
+}
+
+double layer_bound_of_mask(const double *mask, int64_t rows, int64_t keys, double score,
+                           double range) {
+    const double u = roundoff(ISA_F32);
+    double most = 0; // of the rows' least
+    for (int64_t i = 0; i < rows; i++) {
+        double least = HUGE_VAL;
+        for (int64_t j = 0; j < keys; j++)
+            least = fmin(least, fabs(mask[i * keys + j]));
+        if (least < HUGE_VAL && score > u * least / 2) most = fmax(most, least);
+    }
+    return fmin(4 * u * most, 2) * range;
+}
+
+double layer_bound_length(const double *x, int64_t rows, int64_t d) {
+    double most = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < d; j++)
+            sum += x[i * d + j] * x[i * d + j];
+        if (isfinite(sum)) most = fmax(most, sum);
+    }
+    return sqrt(most);
 }

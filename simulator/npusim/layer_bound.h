@@ -13,4 +13,12 @@ struct layer_bound {
 // range: largest magnitude of the expected result. The derivation is in docs/check-layers.md.
 struct layer_bound layer_bound_of(const struct graph_node *n, double range);
 
+// What rounding behind a floating mask of attention adds to atol. mask: rows of keys; score: no
+// score before the mask is larger.
+double layer_bound_of_mask(const double *mask, int64_t rows, int64_t keys, double score,
+                           double range);
+
+// Largest Euclidean length of rows of d elements.
+double layer_bound_length(const double *x, int64_t rows, int64_t d);
+
 #endif

@@ -135,6 +135,33 @@ static bool same_bits(const struct slot *slot, const struct graph_value *v, cons
            !memcmp(got, slot->alone, (size_t)graph_value_bytes(v));
 }
 
+static const void *operand(const struct layers *l, const struct graph_value *v, bool accumulated) {
+    const struct slot *s = &l->slot[v->id];
+    return v->data ? graph_constant(v, l->scratch) : accumulated ? s->accumulated : s->alone;
+}
+
+// The bound of a node that reads what the program's layer read.
+static npu_status bound_of(struct layers *l, const struct graph_node *n, double range,
+                           struct layer_bound *out) {
+    const int read[] = {0, 1, 3}; // q, k, mask
+    double *x[3];
+    *out = layer_bound_of(n, range);
+    if (n->op != GRAPH_ATTENTION || n->nown < 4 || !isa_dtype_is_float((int)n->inputs[3]->dtype))
+        return NULL;
+    const struct graph_value *q = n->inputs[0], *k = n->inputs[1], *mask = n->inputs[3];
+    for (int i = 0; i < 3; i++) {
+        const struct graph_value *v = n->inputs[read[i]];
+        NPU_TRY(npusim_to_f64(l->scratch, (enum npu_dtype)v->dtype, operand(l, v, false),
+                              (uint64_t)graph_value_elems(v), &x[i]));
+    }
+    const int64_t d = q->dims[q->rank - 1], keys = mask->rank ? mask->dims[mask->rank - 1] : 1;
+    const double score = fabs(graph_float(n, GRAPH_ATTR_SCALE, 1)) *
+                         layer_bound_length(x[0], graph_value_elems(q) / d, d) *
+                         layer_bound_length(x[1], graph_value_elems(k) / d, d);
+    out->atol += layer_bound_of_mask(x[2], graph_value_elems(mask) / keys, keys, score, range);
+    return NULL;
+}
+
 static npu_status compare(struct npusim *s, struct layers *l, const struct graph_node *n,
                           const struct graph_value *v, const void *got, struct verdict *out) {
     const struct slot *slot = &l->slot[v->id];
@@ -148,7 +175,8 @@ static npu_status compare(struct npusim *s, struct layers *l, const struct graph
     NPU_TRY(npusim_to_f64(l->scratch, t, got, count, &a));
     NPU_TRY(npusim_to_f64(l->scratch, t, slot->alone, count, &b));
     NPU_TRY(npusim_to_f64(l->scratch, t, slot->accumulated, count, &c));
-    struct layer_bound bound = layer_bound_of(n, npusim_range(b, count));
+    struct layer_bound bound;
+    NPU_TRY(bound_of(l, n, npusim_range(b, count), &bound));
     if (s->o->tolerance) bound = (struct layer_bound){s->o->rtol, s->o->atol};
     out->alone = npusim_compare_f64(a, b, count, bound.rtol, bound.atol);
     out->accumulated = npusim_compare_f64(a, c, count, bound.rtol, bound.atol);
@@ -250,11 +278,8 @@ static npu_status check_result(struct npusim *s, struct layers *l, const struct 
 static npu_status eval(struct layers *l, const struct graph_node *n, bool accumulated) {
     const void **in = ARENA_ARRAY(l->scratch, const void *, (size_t)n->nin + 1);
     void **out = ARENA_ARRAY(l->scratch, void *, (size_t)n->nout + 1);
-    for (int k = 0; k < n->nin; k++) {
-        const struct graph_value *v = n->inputs[k];
-        const struct slot *s = &l->slot[v->id];
-        in[k] = v->data ? graph_constant(v, l->scratch) : accumulated ? s->accumulated : s->alone;
-    }
+    for (int k = 0; k < n->nin; k++)
+        in[k] = operand(l, n->inputs[k], accumulated);
     for (int k = 0; k < n->nout; k++) {
         struct slot *s = &l->slot[n->outputs[k]->id];
         NPU_TRY(new_block(s, accumulated, n->outputs[k], &out[k]));

@@ -51,6 +51,17 @@ Test(layer_bound, integers_are_equal) {
     cr_expect_eq(b.atol, 0);
 }
 
+Test(layer_bound, scores_behind_a_mask) {
+    const double part[] = {-1e4, 0, -1e4, -1e4, -1e4, 0.0}, all[] = {0, 0, 0, -1e4, -2e4, -3e4};
+    const double lowest[] = {-3.4e38, -3.4e38, -INFINITY, -INFINITY};
+    cr_expect_eq(layer_bound_of_mask(part, 2, 3, 10, 1), 0); // a key with 0 leads each row
+    cr_expect_float_eq(layer_bound_of_mask(all, 2, 3, 10, 2), 8e4 * 0x1p-24, 1e-9);
+    cr_expect_eq(layer_bound_of_mask(lowest, 2, 2, 10, 1), 0); // every sum is the mask
+    cr_expect_eq(layer_bound_of_mask(lowest, 1, 2, 1e32, 3), 6);
+    const double x[] = {3, 4, 1, 2, 100, NAN};
+    cr_expect_eq(layer_bound_length(x, 3, 2), 5);
+}
+
 Test(compare, figures) {
     const double got[] = {1, 2, 3, NAN}, want[] = {1, 2.5, 3, NAN};
     struct npusim_comparison c = npusim_compare_f64(got, want, 4, 0, 0.25);
