@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lstm, gru, rnn_tanh and rnn_relu: layers of one or two directions, whose cells are those of
-// common/recurrent.c once the gates stand in its order.
+// common/recurrent.c once the gates stand in its order; and lstm_cell and so on, one step.
 
 #include <string.h>
 
@@ -32,12 +32,17 @@ static npu_status reorder(struct pt2_node *n, const struct stack *s, struct grap
     return build_concat(&n->b, s->gates, parts, 0, out);
 }
 
+static struct stack kind_of(const char *target) {
+    struct stack s = {.gates = !strncmp(target, "lstm", 4)  ? 4
+                               : !strncmp(target, "gru", 3) ? 3
+                                                            : 1,
+                      .chain = {"sigmoid", "tanh", "tanh"}};
+    if (s.gates == 1) s.chain[0] = strstr(target, "relu") ? "max 0" : "tanh";
+    return s;
+}
+
 static npu_status read_stack(struct pt2_node *n, struct stack *s) {
-    *s = (struct stack){.gates = !strncmp(n->target, "lstm", 4)  ? 4
-                                 : !strncmp(n->target, "gru", 3) ? 3
-                                                                 : 1,
-                        .chain = {"sigmoid", "tanh", "tanh"}};
-    if (s->gates == 1) s->chain[0] = strstr(n->target, "relu") ? "max 0" : "tanh";
+    *s = kind_of(n->target);
     s->nparams = pt2_tensors(n, "params", &s->params);
     int64_t layers = pt2_int(n, "num_layers");
     s->layers = layers < 0 || layers > 1000 ? 0 : (int)layers;
@@ -157,4 +162,34 @@ npu_status aten_recurrent(struct pt2_node *n) {
         return npu_fail(UNSUPPORTED, "'%s' has rank %d, expected 3", x->name, x->rank);
     if (s.batch_first) NPU_TRY(build_transpose(&n->b, x, (int64_t[]){1, 0, 2}, &x));
     return layers(n, &s, x, h0, c0);
+}
+
+// One step of one layer: x [B,I] and the state [B,H], for lstm a list of two.
+npu_status aten_cell(struct pt2_node *n) {
+    struct stack s = kind_of(n->target);
+    struct graph_value *params[4] = {pt2_need(n, "w_ih"), pt2_need(n, "w_hh"), pt2_in(n, "b_ih"),
+                                     pt2_in(n, "b_hh")};
+    struct graph_value *x = pt2_need(n, "input"), *state[2] = {NULL, NULL}, **both, *y;
+    if (s.gates == 4) {
+        int count = pt2_tensors(n, "hx", &both);
+        if (!n->failed && (count != 2 || !both[0] || !both[1]))
+            return npu_fail(BAD_INPUT, "%d states, expected 2", count);
+        for (int k = 0; k < 2 && !n->failed; k++)
+            state[k] = both[k];
+    } else {
+        state[0] = pt2_need(n, "hx");
+    }
+    if (n->failed) return NULL;
+    if (!params[2] != !params[3]) return npu_fail(UNSUPPORTED, "one bias of two");
+    s.biased = params[2] != NULL;
+    s.params = params;
+    for (int k = 0; k < (s.gates == 4 ? 2 : 1); k++)
+        if (state[k]->rank != 2)
+            return npu_fail(BAD_INPUT, "the state '%s' has rank %d, expected 2", state[k]->name,
+                            state[k]->rank);
+    if (x->rank != 2) return npu_fail(BAD_INPUT, "'%s' has rank %d, expected 2", x->name, x->rank);
+    NPU_TRY(build_reshape(&n->b, x, 3, (int64_t[]){1, x->dims[0], x->dims[1]}, &x));
+    NPU_TRY(walk(n, &s, 0, false, x, &state[0], &state[1], &y));
+    NPU_TRY(pt2_bind(n, 0, state[0]));
+    return s.gates == 4 ? pt2_bind(n, 1, state[1]) : NULL;
 }
