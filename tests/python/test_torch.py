@@ -280,6 +280,59 @@ class Calls(Case):
             model.load_state_dict(Mlp().state_dict())
             self.agree(self.silent(lambda: compiled(x)), model(x))
 
+    def test_floats_that_change(self):
+        compiled = torch.compile(lambda x, t: (x * t).sin() + t, backend="npu")
+        x = torch.ones(4)
+        for t in (0.5, 1.5, 2.5, -0.0, 0.0):
+            self.agree(self.silent(lambda: compiled(x, t)), (x * t).sin() + t)
+        self.assertEqual(len(self.fresh()), 5)
+        with self.assertWarnsRegex(npu.UnsupportedWarning, "more than 8 values"):
+            for t in range(20):
+                self.agree(compiled(x, t + 0.25), (x * (t + 0.25)).sin() + t + 0.25)
+
+    def test_open_shapes(self):
+        model = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16)).eval()
+        compiled = torch.compile(model, backend="npu", dynamic=True)
+        for rows in (2, 3):
+            x = torch.randn(rows, 8)
+            with torch.no_grad():
+                self.agree(self.silent(lambda: compiled(x)), model(x))
+        self.assertTrue(self.fresh())
+
+    def test_recurrent(self):
+        x = torch.randn(2, 5, 8)
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            model = kind(8, 12, batch_first=True).eval()
+            compiled = torch.compile(model, backend="npu")
+            with torch.no_grad():
+                self.agree(self.silent(lambda: compiled(x)), model(x))
+            self.assertTrue(self.fresh())
+            self.last = self.fresh()[-1]._number
+
+    def test_cells(self):
+        for kind in (nn.LSTMCell, nn.GRUCell, nn.RNNCell):
+            for bias in (True, False):
+                model = kind(8, 12, bias=bias).eval()
+                compiled = torch.compile(model, backend="npu")
+                x = torch.randn(3, 8)
+                with torch.no_grad():
+                    self.agree(self.silent(lambda: compiled(x)), model(x))
+        self.assertTrue(self.fresh())
+
+    def test_encoder_layer(self):
+        x = torch.randn(2, 5, 16)
+        for first in (False, True):
+            for activation in ("relu", "gelu"):
+                model = nn.TransformerEncoderLayer(
+                    16, 4, 24, batch_first=True, norm_first=first, activation=activation
+                ).eval()
+                for parameter in model.parameters():
+                    nn.init.normal_(parameter, std=0.3)
+                compiled = torch.compile(model, backend="npu")
+                with torch.no_grad():
+                    self.agree(self.silent(lambda: compiled(x)), model(x))
+        self.assertTrue(self.fresh())
+
     def test_strided_inputs(self):
         model = Mlp().eval()
         compiled = torch.compile(model, backend="npu")
@@ -341,6 +394,29 @@ class Training(Case):
         _, caught = self.warned(lambda: torch.compile(Mlp(), backend="npu")(x).sum().backward())
         self.assertIn("an input requires gradients", str(caught[0].message))
         self.assertIsNotNone(x.grad)
+
+    def test_random_numbers_are_those_of_the_forward_pass(self):
+        class Noisy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.up(x).exp() * torch.rand_like(x)
+
+        model = Noisy()
+        x = torch.randn(2, 4)
+        torch.manual_seed(0)
+        model(x).sum().backward()
+        want, after = model.up.bias.grad.clone(), torch.rand(1)
+        model.zero_grad()
+        compiled = torch.compile(model, backend="npu")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", npu.UnsupportedWarning)
+            torch.manual_seed(0)
+            compiled(x).sum().backward()
+        self.agree(model.up.bias.grad, want)
+        self.agree(torch.rand(1), after)
 
     def test_a_loop_learns(self):
         model, data = Mlp(), torch.randn(8, 16)

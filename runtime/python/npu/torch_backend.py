@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import torch
+import torch._dynamo.config
 import torch.fx
 from torch.export import ExportedProgram
 
@@ -35,6 +36,11 @@ _LEVELS = {
     "max-autotune": 3,
     "max-autotune-no-cudagraphs": 3,
 }
+
+# Dynamo leaves whole modules with nn.LSTM, GRU or RNN to Python otherwise, without a word.
+torch._dynamo.config.allow_rnn = True
+
+_NUMBERS_MAX = 8  # values of a number for which a graph is compiled
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, owner: CompiledGraph, *args: Any) -> Any:
+        ctx.random = torch.get_rng_state()
         outputs = owner.run_plan(args)
         ctx.owner = owner
         ctx.constants = [None if isinstance(a, torch.Tensor) else a for a in args]
@@ -152,7 +159,8 @@ class _Recomputed(torch.autograd.Function):
             a.detach().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
             for a in args
         ]
-        with torch.enable_grad():
+        with torch.enable_grad(), torch.random.fork_rng(devices=()):
+            torch.set_rng_state(ctx.random)  # the random numbers of the forward pass once more
             outputs = ctx.owner.gm(*inputs)
         pairs = [
             (o, g)
@@ -179,6 +187,23 @@ def _version(tensor: torch.Tensor) -> tuple[int, int]:
         return tensor.data_ptr(), 0
 
 
+def _number_inputs(gm: torch.fx.GraphModule) -> list[int]:
+    """Positions of inputs that are Python's numbers: Dynamo brings a float that changes as a tensor
+    of which only item() is taken. The graph takes the number itself from here on."""
+    found = []
+    places = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    for i, node in enumerate(places):
+        if not node.users or any((u.op, u.target) != ("call_method", "item") for u in node.users):
+            continue
+        found.append(i)
+        for user in list(node.users):
+            user.replace_all_uses_with(node)
+            gm.graph.erase_node(user)
+    if found:
+        gm.recompile()
+    return found
+
+
 class CompiledGraph:
     """What Dynamo calls instead of the graph."""
 
@@ -186,6 +211,7 @@ class CompiledGraph:
         self.gm = gm
         self.settings = settings
         self.static = static_inputs(gm, examples)
+        self.numbers = _number_inputs(gm)
         self.plans: dict[Any, Plan] = {}
         self.versions: dict[int, tuple[int, int]] = {}
         self.eager = False
@@ -200,6 +226,8 @@ class CompiledGraph:
             _warn(UnsupportedWarning(why), source_place(nodes[0]) if nodes else None)
 
     def __call__(self, *args: Any) -> Any:
+        if self.numbers:
+            args = tuple(a.item() if i in self.numbers else a for i, a in enumerate(args))
         if not self.eager and torch.is_grad_enabled():
             differentiable = [
                 i for i, a in enumerate(args) if isinstance(a, torch.Tensor) and a.requires_grad
@@ -256,9 +284,15 @@ class CompiledGraph:
         """The plan for arguments of these shapes; None when the graph cannot be exported."""
         self._forget_changed(args)
         key = tuple(
-            (tuple(a.shape), a.dtype) if isinstance(a, torch.Tensor) else a for a in args
+            (tuple(a.shape), a.dtype) if isinstance(a, torch.Tensor) else repr(a) for a in args
         )
         if key not in self.plans and not self.eager:
+            if self.numbers and len(self.plans) >= _NUMBERS_MAX:
+                self.leave(
+                    f"a number of the graph has more than {_NUMBERS_MAX} values, each a program of "
+                    "its own; the graph runs in eager mode. A tensor instead stays on the NPU"
+                )
+                return None
             made = self._make(args)
             if made is None:
                 return None
