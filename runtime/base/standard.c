@@ -8,6 +8,7 @@
 #include "runtime/base/standard.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ void standard_init(const char *program) {
     // Descriptors are given out from the lowest on: each one that is closed gets its own.
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+    (void)signal(SIGXFSZ, SIG_IGN); // EFBIG from write() says it
     (void)atexit(at_exit);
 }
 

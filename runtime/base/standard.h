@@ -14,7 +14,8 @@
 
 #include "runtime/base/status.h"
 
-/// First in main. Descriptors 0 to 2 that are closed are opened so that using them fails. When the
+/// First in main. Descriptors 0 to 2 that are closed are opened so that using them fails; a file
+/// that outgrows the process's limit fails its writer instead of ending the program. When the
 /// program ends without standard_finish and its output could not be written, it says so under this
 /// name (lent) and ends with exit status 6.
 void standard_init(const char *program);
