@@ -415,7 +415,7 @@ static bool decode(struct exec *x, struct step *s) {
     return true;
 }
 
-enum { IDLE_LIMIT = 1 << 24 }; // scalar instructions in a row without work for any engine
+enum { IDLE_LIMIT = 1 << 22 }; // scalar instructions in a row without work for any engine
 
 bool interp_step(struct exec *x) {
     struct step s;
