@@ -105,7 +105,7 @@ struct row {
     int rounded;
 };
 
-static const struct row rows[] = {
+static const struct row table[] = {
     {GRAPH_MAP, NULL, NULL, 0},
     {GRAPH_MATMUL, NULL, one_row, 0},
     {GRAPH_CONV, NULL, one_row, 0},
@@ -136,8 +136,8 @@ struct layer_bound layer_bound_of(const struct graph_node *n, double range) {
     const enum isa_dtype out = n->outputs[0]->dtype;
     const struct row *row = &other;
     double inner = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].op == n->op) row = &rows[i];
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].op == n->op) row = &table[i];
     if (!isa_dtype_is_float((int)out)) return (struct layer_bound){0};
     for (int k = 0; k < n->nown; k++)
         if (isa_dtype_is_float((int)n->inputs[k]->dtype))
