@@ -177,7 +177,7 @@ static double find_beta(const struct seen *s) {
         if (s->x[i] > 0.5 && s->x[i] < 1.0 && ratio > 0.5 && ratio < 0.999)
             return log(ratio / (1 - ratio)) / s->x[i];
     }
-    return NAN;
+    return (double)NAN;
 }
 
 static double rounded(double x) {

@@ -53,17 +53,17 @@ Test(layer_bound, integers_are_equal) {
 
 Test(layer_bound, scores_behind_a_mask) {
     const double part[] = {-1e4, 0, -1e4, -1e4, -1e4, 0.0}, all[] = {0, 0, 0, -1e4, -2e4, -3e4};
-    const double lowest[] = {-3.4e38, -3.4e38, -INFINITY, -INFINITY};
+    const double lowest[] = {-3.4e38, -3.4e38, -HUGE_VAL, -HUGE_VAL};
     cr_expect_eq(layer_bound_of_mask(part, 2, 3, 10, 1), 0); // a key with 0 leads each row
     cr_expect_float_eq(layer_bound_of_mask(all, 2, 3, 10, 2), 8e4 * 0x1p-24, 1e-9);
     cr_expect_eq(layer_bound_of_mask(lowest, 2, 2, 10, 1), 0); // every sum is the mask
     cr_expect_eq(layer_bound_of_mask(lowest, 1, 2, 1e32, 3), 6);
-    const double x[] = {3, 4, 1, 2, 100, NAN};
+    const double x[] = {3, 4, 1, 2, 100, (double)NAN};
     cr_expect_eq(layer_bound_length(x, 3, 2), 5);
 }
 
 Test(compare, figures) {
-    const double got[] = {1, 2, 3, NAN}, want[] = {1, 2.5, 3, NAN};
+    const double got[] = {1, 2, 3, (double)NAN}, want[] = {1, 2.5, 3, (double)NAN};
     struct npusim_comparison c = npusim_compare_f64(got, want, 4, 0, 0.25);
     cr_expect_eq(c.wrong, 1);
     cr_expect_eq(c.worst, 1);
@@ -74,7 +74,7 @@ Test(compare, figures) {
     cr_expect_eq(c.wrong, 0);
     cr_expect_eq(c.ratio, 0);
     cr_expect(isinf(c.snr_db));
-    const double inf = HUGE_VAL, none = NAN;
+    const double inf = HUGE_VAL, none = (double)NAN;
     cr_expect_eq(npusim_compare_f64(&inf, &none, 1, 1, 1).wrong, 1);
     cr_expect_eq(npusim_compare_f64(&none, &inf, 1, 1, 1).wrong, 1);
     cr_expect_eq(npusim_compare_f64(&inf, &inf, 1, 0, 0).wrong, 0);
