@@ -75,8 +75,8 @@ static void trace_option(struct parse *p, const char *arg) {
     p->o->trace = true;
     if (!arg) return;
     if (!trace_path_known(arg))
-        fail(p, npu_fail(USAGE, "--trace=%s: the ending names the format: .json, .json.gz or .csv",
-                         arg));
+        fail(p, npu_fail(USAGE, "--trace=%s: the ending names the format, one of %s", arg,
+                         trace_endings()));
     p->o->trace_file = arg;
 }
 

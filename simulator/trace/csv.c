@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row per instruction, in order of start. Also the choice of a view by a path's ending.
+// One row per instruction, in order of start.
 #include <inttypes.h>
 #include <string.h>
 
@@ -56,19 +56,4 @@ npu_status trace_csv_write(const struct trace_run *run, const struct trace_log *
         trace_out_flush(o);
     }
     return trace_out_close(o);
-}
-
-static bool ends(const char *path, const char *end) {
-    const size_t n = strlen(path), m = strlen(end);
-    return n > m && strcmp(path + n - m, end) == 0;
-}
-
-bool trace_path_known(const char *path) {
-    return ends(path, ".json") || ends(path, ".json.gz") || ends(path, ".csv");
-}
-
-npu_status trace_write(const struct trace_run *run, const struct trace_log *log, const char *path) {
-    if (ends(path, ".csv")) return trace_csv_write(run, log, path);
-    if (trace_path_known(path)) return trace_json_write(run, log, path);
-    return npu_fail(UNSUPPORTED, "'%s': a trace ends in .json, .json.gz or .csv", path);
 }

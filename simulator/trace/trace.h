@@ -153,7 +153,10 @@ NPU_MUST_USE npu_status trace_json_write(const struct trace_run *run, const stru
 NPU_MUST_USE npu_status trace_csv_write(const struct trace_run *run, const struct trace_log *log,
                                         const char *path);
 
-/// Whether a path's ending names a view of the log (.json, .json.gz, .csv).
+/// Endings of view.def with blanks between them, for messages.
+const char *trace_endings(void);
+
+/// Whether a path's ending names a view of the log.
 bool trace_path_known(const char *path);
 
 /// The view that the ending names. UNSUPPORTED for any other ending.
