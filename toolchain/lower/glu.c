@@ -7,7 +7,8 @@
 //
 // In an MLP the gated intermediate stays in the scratchpad: all rows of it when there is room, else
 // blocks of rows, each of which runs through both products, the weights streaming in for every
-// block; in DRAM when that is cheaper by the cost model. Both products are those of matmul.c.
+// block. Where it is cheaper by the cost model it goes to DRAM, and each product is a kernel of its
+// own. Both products are those of matmul.c.
 #include "toolchain/graph/act.h"
 #include "toolchain/lower/matmul.h"
 #include "toolchain/lower/mm_plan.h"
@@ -108,7 +109,6 @@ struct mlp {
 // Both products for a block of rows, and what they cost.
 struct split {
     int64_t rows; // of a block
-    bool chip;    // the intermediate is in the scratchpad
     struct mm_tile up, down;
     double cycles, score; // score: as that of mm_tile
 };
@@ -141,8 +141,8 @@ static void set_inner(struct mlp *p, const struct lower_view *at) {
 static bool price(const struct lower *given, const struct mlp *whole, int share, struct split *s) {
     struct lower L = *given;
     struct mlp p = *whole;
-    struct lower_view at = {.chip = s->chip, .buf = -1, .dtype = p.dtype};
-    if (s->chip) L.resident_bytes += inner_bytes(&p, s->rows * (whole->rows / p.up.m));
+    struct lower_view at = {.chip = true, .buf = -1, .dtype = p.dtype};
+    L.resident_bytes += inner_bytes(&p, s->rows * (whole->rows / p.up.m));
     int64_t left = L.hw->spm_bytes - L.resident_bytes;
     if (left < 1024) return false;
     p.up.m = p.down.m = s->rows;
@@ -173,37 +173,24 @@ static bool cheapest(const struct lower *L, const struct mlp *p, struct split *s
     return any;
 }
 
-static npu_status choose(const struct lower *L, const struct mlp *p, struct split *best) {
+static bool choose(const struct lower *L, const struct mlp *p, struct split *best) {
     bool any = false;
     for (int64_t blocks = 1; blocks <= p->up.m && blocks <= 64; blocks *= 2) {
-        struct split s = {.rows = lower_ceil(p->up.m, blocks), .chip = true};
+        struct split s = {.rows = lower_ceil(p->up.m, blocks)};
         if (blocks > 1 && p->up.nbatch) break;
         if (!cheapest(L, p, &s) || (any && s.score > 0.99 * best->score)) continue;
         *best = s;
         any = true;
     }
-    struct split dram = {.rows = p->up.m};
-    if (cheapest(L, p, &dram) && (!any || dram.score < 0.97 * best->score)) {
-        *best = dram;
-        any = true;
-    }
-    if (any) return NULL;
-    struct mlp q = *p;
-    struct lower_view at = {.buf = -1, .dtype = p->dtype};
-    set_inner(&q, &at);
-    struct mm_tile up, down;
-    NPU_TRY(mm_choose(L, &q.up, &up));
-    NPU_TRY(mm_choose(L, &q.down, &down));
-    const char *names[2] = {"the gated product", "the product of its result"};
-    return lower_no_fit(L, 2, names, (int64_t[]){up.bytes, down.bytes});
+    return any;
 }
 
 static void run_blocks(struct lower *L, const struct mlp *whole, const struct split *s) {
     struct mlp p = *whole;
-    int64_t bytes = inner_bytes(&p, s->chip ? s->rows * (p.rows / p.up.m) : p.rows);
-    struct lower_view at = {.chip = s->chip, .dtype = p.dtype};
-    at.buf = s->chip ? tile_add_spm(L->p, "gated", bytes, 1)
-                     : tile_add_dram(L->p, "gated", TILE_SCRATCH, bytes, NULL, NULL);
+    int64_t bytes = inner_bytes(&p, s->rows * (p.rows / p.up.m));
+    struct lower_view at = {.chip = true,
+                            .buf = tile_add_spm(L->p, "gated", bytes, 1),
+                            .dtype = p.dtype};
     p.up.m = p.down.m = s->rows;
     set_inner(&p, &at);
     struct mm_work *up = mm_open(L, &p.up, &s->up), *down = mm_open(L, &p.down, &s->down);
@@ -234,6 +221,33 @@ static bool run_row(struct lower *L, const struct mlp *given, double cycles) {
     return true;
 }
 
+// As two kernels with the intermediate in DRAM, each with the whole scratchpad for its tiles, where
+// nothing else fits or that is clearly cheaper. *done: it was.
+static npu_status run_apart(struct lower *L, const struct graph_node *n, const struct mlp *given,
+                            const struct split *fused, bool *done) {
+    struct mlp p = *given;
+    struct lower_view at = {.buf = -1, .dtype = p.dtype};
+    struct mm_tile tile[2];
+    set_inner(&p, &at);
+    npu_status st = mm_choose(L, &p.up, &tile[0]);
+    if (!st) st = mm_choose(L, &p.down, &tile[1]);
+    *done = !st && (!fused || tile[0].score + tile[1].score < 0.97 * fused->score);
+    if (!fused) NPU_TRY(st);
+    npu_status_free(fused ? st : NULL);
+    if (!*done) return NULL;
+    at.buf = tile_add_dram(L->p, "gated", TILE_SCRATCH, inner_bytes(&p, p.rows), NULL, NULL);
+    set_inner(&p, &at);
+    struct lower_mm *mm[2] = {&p.up, &p.down};
+    for (int i = 0; i < 2; i++) {
+        if (i) L->kernel = tile_kernel_begin(L->p, n->name, "", "mm_ws", n->origins, n->norigin);
+        struct mm_work *w = mm_open(L, mm[i], &tile[i]);
+        mm_psum(L, w, NULL);
+        mm_block(w, mm[i]->m, 0, 0, NULL);
+        L->kernel->estimate_cycles += tile[i].cycles;
+    }
+    return NULL;
+}
+
 npu_status lower_glu_mlp(struct lower *L, const struct graph_node *n) {
     const struct graph_value *x = n->inputs[0], *y = n->outputs[0];
     bool turned = graph_int(n, GRAPH_ATTR_TRANS_DOWN, 0) != 0;
@@ -261,7 +275,9 @@ npu_status lower_glu_mlp(struct lower *L, const struct graph_node *n) {
     mm_merge(&p.down);
     if (p.up.nbatch != p.down.nbatch) p = apart; // a block is the same rows in both products
     struct split best;
-    NPU_TRY(choose(L, &p, &best));
+    bool fits = choose(L, &p, &best), done;
+    NPU_TRY(run_apart(L, n, &p, fits ? &best : NULL, &done));
+    if (done) return NULL;
     if (p.rows > 1 || !run_row(L, &p, best.cycles)) run_blocks(L, &p, &best);
     return NULL;
 }

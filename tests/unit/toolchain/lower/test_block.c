@@ -153,3 +153,22 @@ Test(lower_block, mlp_in_blocks_of_rows) {
     check_everywhere(g, 6e-3, "mlp of 301 rows");
     arena_free(a);
 }
+
+// The same of rows that do not follow each other in memory: no blocks, so two kernels.
+Test(lower_block, mlp_of_batches_apart) {
+    for (uint32_t seed = 1; seed <= 4; seed++) {
+        struct arena *a = arena_new();
+        struct graph *g = graph_new(a, "g");
+        uint32_t s = seed;
+        struct graph_value *x = input(g, "x", ISA_F16, 3, (int64_t[]){5, 60, 24});
+        struct graph_value *in[3] = {reordered(g, x, 2, &s),
+                                     constant(g, "w", ISA_F16, 2, (int64_t[]){24, 400}, &s),
+                                     constant(g, "down", ISA_F16, 2, (int64_t[]){200, 24}, &s)};
+        struct graph_node *n = graph_add_node(g, GRAPH_GLU_MLP, "mlp", 3, in, NULL);
+        graph_set_word(g, n, GRAPH_ATTR_ACT, "gelu");
+        graph_set_int(g, n, GRAPH_ATTR_HALVES, 1);
+        finish(g, n);
+        check_everywhere(g, 6e-3, arena_printf(a, "mlp of batches, seed %u", seed));
+        arena_free(a);
+    }
+}
