@@ -61,7 +61,8 @@ def gathers():
     for axis in (0, 1, -1):
         m.node("Gather", x, index, axis=axis)
         m.node("Gather", x, np.array([[-1, 2, 1]], np.int64), axis=axis)
-    m.node("Gather", x, np.int64(-3), axis=1)
+    for known in (-3, [0], [4, 2, 0], [-1, -2, -3], [1, 1], [[0, 1], [2, 3]], [0, 2, 3]):
+        m.node("Gather", x, np.array(known, np.int64), axis=1)
     for axis in (0, 1, 2):
         m.node("GatherElements", x, np.random.RandomState(axis).randint(-4, 4, (3, 4, 4)), axis=axis)
     every = m.input("every", np.random.RandomState(9).randint(-5, 5, (2, 6, 4)))

@@ -5,6 +5,8 @@
 
 #include "toolchain/frontend/common/window.h"
 
+#include <string.h>
+
 // [N,C,L] to [N,C,1,L].
 static npu_status to_2d(const struct build *b, struct graph_value *x, struct graph_value **out) {
     return build_reshape(b, x, 4, (int64_t[]){x->dims[0], x->dims[1], 1, x->dims[2]}, out);
@@ -23,10 +25,34 @@ static void set_window(const struct build *b, struct graph_node *node, const str
     graph_set_ints(b->g, node, GRAPH_ATTR_DILATIONS, 2, w->dilation);
 }
 
+// A border of zeros around the image becomes padding of the convolution: the value without it.
+static struct graph_value *without_border(struct graph_value *x, struct window *w) {
+    const struct graph_node *n = x->producer;
+    if (!n || n->op != GRAPH_PAD || strcmp(graph_word(n, GRAPH_ATTR_MODE, "constant"), "constant"))
+        return x;
+    double value = graph_float(n, GRAPH_ATTR_VALUE, 0);
+    bool plain = !(value < 0 || value > 0);
+    for (int d = 0; d < x->rank; d++) {
+        int64_t before = graph_ints_at(n, GRAPH_ATTR_PADS_BEFORE, d, 0),
+                after = graph_ints_at(n, GRAPH_ATTR_PADS_AFTER, d, 0);
+        plain = plain && (d < 2 ? !before && !after : before >= 0 && after >= 0);
+    }
+    if (!plain) return x;
+    for (int d = 2; d < x->rank; d++) {
+        int at = d - w->spatial;
+        w->pad[at] += graph_ints_at(n, GRAPH_ATTR_PADS_BEFORE, d, 0);
+        w->pad[at + 2] += graph_ints_at(n, GRAPH_ATTR_PADS_AFTER, d, 0);
+    }
+    return n->inputs[0];
+}
+
 // Weights [O,C/group,..] or, transposed, [C,O/group,..].
 npu_status window_conv(const struct build *b, struct graph_value *x, struct graph_value *weights,
-                       const struct window *w, bool transpose, int64_t group,
+                       const struct window *asked, bool transpose, int64_t group,
                        struct graph_value **out) {
+    struct window own = *asked;
+    const struct window *w = &own;
+    if (!transpose) x = without_border(x, &own);
     if (w->spatial == 1) {
         NPU_TRY(to_2d(b, x, &x));
         NPU_TRY(to_2d(b, weights, &weights));

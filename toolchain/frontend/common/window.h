@@ -18,9 +18,10 @@ struct window {
 // Ranks, sizes and the kernel out of x[N,C,..] and weights[..]; strides and dilations 1, no pads.
 NPU_MUST_USE npu_status window_weights(const struct graph_value *x,
                                        const struct graph_value *weights, struct window *w);
-// Weights [O,C/group,..] or, transposed, [C,O/group,..].
+// Weights [O,C/group,..] or, transposed, [C,O/group,..]. Zeros that were put around x before count
+// as padding.
 NPU_MUST_USE npu_status window_conv(const struct build *b, struct graph_value *x,
-                                    struct graph_value *weights, const struct window *w,
+                                    struct graph_value *weights, const struct window *asked,
                                     bool transpose, int64_t group, struct graph_value **out);
 // bias[C] over y[N,C,..].
 NPU_MUST_USE npu_status window_bias(const struct build *b, struct graph_value *y,

@@ -8,12 +8,45 @@
 #include "toolchain/frontend/common/indexing.h"
 #include "toolchain/frontend/onnx/import.h"
 
+// Known indices at equal distances are a slice: *first and *step, false when they are not.
+static bool is_slice(const struct graph_value *index, int64_t size, int64_t *first, int64_t *step) {
+    int64_t count = graph_value_elems(index), last = 0;
+    *step = 1;
+    if (!index->data || !isa_dtype_is_int(index->dtype) || count < 1) return false;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = num_load_i64(index->dtype, index->data, k);
+        if (i < 0) i += size;
+        if (k == 0) *first = i;
+        if (k == 1) *step = i - last;
+        if (*step == 0 || (k > 1 && i - last != *step)) return false;
+        last = i;
+    }
+    return true;
+}
+
 npu_status import_gather(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 2, 2));
-    struct graph_value *y;
-    int axis;
-    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", 0), n->in[0]->rank, &axis));
-    NPU_TRY(onnx_gather(n, n->in[0], n->in[1], axis, &y));
+    struct graph_value *x = n->in[0], *index = n->in[1], *y;
+    int axis, rank = 0;
+    NPU_TRY(onnx_axis(n, onnx_int(n, "axis", 0), x->rank, &axis));
+    if (index->data && isa_dtype_is_int(index->dtype))
+        NPU_TRY(build_check_index(index, x->dims[axis]));
+    int64_t starts[GRAPH_MAX_RANK] = {0}, sizes[GRAPH_MAX_RANK], steps[GRAPH_MAX_RANK],
+            dims[GRAPH_MAX_RANK];
+    if (x->data || x->rank + index->rank - 1 > GRAPH_MAX_RANK ||
+        !is_slice(index, x->dims[axis], &starts[axis], &steps[axis])) {
+        NPU_TRY(onnx_gather(n, x, index, axis, &y));
+        return onnx_bind(n, 0, y);
+    }
+    for (int d = 0; d < x->rank; d++) {
+        sizes[d] = d == axis ? graph_value_elems(index) : x->dims[d];
+        if (d != axis) steps[d] = 1;
+        if (d != axis) dims[rank++] = x->dims[d];
+        for (int k = 0; d == axis && k < index->rank; k++)
+            dims[rank++] = index->dims[k];
+    }
+    NPU_TRY(onnx_slice(n, x, starts, sizes, steps, &y));
+    NPU_TRY(onnx_reshape(n, y, rank, dims, &y));
     return onnx_bind(n, 0, y);
 }
 
