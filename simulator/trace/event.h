@@ -23,7 +23,8 @@ enum trace_kind {
 
 #define TRACE_NO_SEQ UINT64_MAX
 
-/// All times in cycles of the NPU clock. Of kinds other than INSN: engine, seq, tag, start, id.
+/// All times in cycles of the NPU clock. Of STATE: engine, start, done, wait_class (here the class,
+/// BUSY too) and wait_engine. Of the other kinds but INSN: engine, seq, tag, start, id.
 struct trace_event {
     enum trace_kind kind;
     int engine; ///< enum isa_engine
@@ -48,17 +49,29 @@ struct trace_event {
 /// Takes events, in an order that is not that of time.
 typedef void trace_sink(void *ctx, const struct trace_event *e);
 
+/// What an engine did from one cycle to another. For each engine of the run they cover it from 0 to
+/// its end, and the cycles of a class add up to struct trace_engine.
+struct trace_state {
+    uint64_t from, to;  ///< from < to
+    uint8_t engine;     ///< enum isa_engine
+    uint8_t cls;        ///< enum trace_class
+    int8_t wait_engine; ///< of WAIT_SEMAPHORE and WAIT_DMA: who signals; else -1
+};
+
 /// Growing log that keeps everything. Zero-initialised is empty.
 struct trace_log {
-    struct trace_event *event;
+    struct trace_event *event; ///< all kinds but STATE
     size_t count, capacity;
+    struct trace_state *state;
+    size_t states, state_capacity;
     int failed; ///< out of memory: events were dropped
 };
 
 /// A trace_sink; ctx is the struct trace_log.
 void trace_log_add(void *ctx, const struct trace_event *e);
 
-/// Sorts by start, then seq. NO_MEMORY when events were dropped.
+/// Sorts events by start, then seq; states by engine, then start. NO_MEMORY when events were
+/// dropped.
 NPU_MUST_USE npu_status trace_log_finish(struct trace_log *log);
 
 void trace_log_clear(struct trace_log *log);

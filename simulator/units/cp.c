@@ -133,9 +133,7 @@ static bool execute(struct units_machine *m, const struct units_rec *r) {
             c->e.wait_engine = who;
             c->e.waiting = true;
             if (when == UNITS_NEVER) return false;
-            c->e.stats.wait_for[who] += when - c->e.counted;
-            c->e.wait_engine = -1;
-            pass(c, when, c->e.cls);
+            units_state(&c->e, when, c->e.cls, -1);
             return execute(m, r); // counts what has become visible
         }
         c->e.waiting = false;

@@ -10,9 +10,27 @@
 
 // ---- counting ----
 
+static void pass_state_on(const struct units_engine *e) {
+    if (e->state.done > e->state.start) e->sink(e->sink_ctx, &e->state);
+}
+
+// Cycles up to `upto` as a STATE event: part of the latest one, or the next.
+static void note_state(struct units_engine *e, uint64_t upto, enum trace_class cls) {
+    const bool waits = cls == TRACE_WAIT_SEMAPHORE || cls == TRACE_WAIT_DMA;
+    const int who = waits ? e->wait_engine : -1;
+    if (e->state.wait_class != cls || e->state.wait_engine != who) {
+        pass_state_on(e);
+        e->state.start = e->counted;
+        e->state.wait_class = cls;
+        e->state.wait_engine = who;
+    }
+    e->state.done = upto;
+}
+
 // Puts the cycles up to `upto` that are not in a class yet into one.
 void units_count(struct units_engine *e, uint64_t upto, enum trace_class cls) {
     if (upto <= e->counted) return;
+    if (e->sink) note_state(e, upto, cls);
     e->stats.cycles[cls] += upto - e->counted;
     e->counted = upto;
 }
@@ -334,6 +352,7 @@ static void close_counts(struct units_machine *m, struct units_result *out) {
         NPU_ASSERT(sum == e->counted);
         // A run that was cut short may have booked work that lies after its end.
         NPU_ASSERT(m->end != UNITS_HALTED || sum == m->cycles);
+        if (e->sink) pass_state_on(e);
         m->stats[n++] = e->stats;
     }
     out->engine = m->stats;
@@ -344,6 +363,15 @@ void units_run(struct units_machine *m, const struct units_options *options,
                struct units_result *out) {
     *out = (struct units_result){0};
     m->options = *options;
+    for (int i = 0; i < ISA_ENGINES; i++) {
+        if (!m->engine[i]) continue;
+        m->engine[i]->sink = options->sink;
+        m->engine[i]->sink_ctx = options->sink_ctx;
+        m->engine[i]->state = (struct trace_event){.kind = TRACE_EVENT_STATE,
+                                                   .engine = i,
+                                                   .wait_engine = -1,
+                                                   .cause_seq = TRACE_NO_SEQ};
+    }
     if (options->refresh_phase_ps) dram_reset(m->dram, options->refresh_phase_ps);
     if (options->traffic) {
         m->traffic_next = options->traffic(options->traffic_ctx, 0, &m->traffic);

@@ -47,6 +47,9 @@ struct units_engine {
     int longest_engine;
     uint64_t cause_seq, cause_cycle;
     struct trace_engine stats;
+    trace_sink *sink; // takes STATE events; NULL: nobody does
+    void *sink_ctx;
+    struct trace_event state; // the latest, which may still become longer
 };
 
 // ---- semaphores ----

@@ -331,10 +331,25 @@ static void machine_of(struct hw *hw, int which) {
 
 struct check {
     uint64_t last_start[ISA_ENGINES], last_done[ISA_ENGINES], events, hash;
+    struct trace_engine state[ISA_ENGINES]; // added up from STATE events
+    uint64_t state_end[ISA_ENGINES];
 };
+
+// States of an engine follow each other without a gap.
+static void check_state(struct check *c, const struct trace_event *e) {
+    cr_expect_eq(e->start, c->state_end[e->engine], "engine %d", e->engine);
+    cr_expect(e->done > e->start);
+    c->state_end[e->engine] = e->done;
+    c->state[e->engine].cycles[e->wait_class] += e->done - e->start;
+    if (e->wait_engine >= 0) c->state[e->engine].wait_for[e->wait_engine] += e->done - e->start;
+}
 
 static void check_event(void *ctx, const struct trace_event *e) {
     struct check *c = ctx;
+    if (e->kind == TRACE_EVENT_STATE) {
+        check_state(c, e);
+        return;
+    }
     const uint64_t word[] = {
         e->seq, e->start, e->read, e->issued, e->done, e->ready, (uint64_t)e->wait_class};
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
@@ -393,6 +408,10 @@ Test(identities, hold_on_random_programs_and_runs_repeat_after_reset, .timeout =
                     for (int w = 0; w < ISA_ENGINES; w++)
                         waits += r.engine[i].wait_for[w];
                     cr_expect_eq(sum, r.cycles, "machine %d engine %d", which, r.engine[i].engine);
+                    const struct trace_engine *state = &check.state[r.engine[i].engine];
+                    cr_expect_eq(check.state_end[r.engine[i].engine], r.cycles);
+                    cr_expect_arr_eq(state->cycles, r.engine[i].cycles, sizeof state->cycles);
+                    cr_expect_arr_eq(state->wait_for, r.engine[i].wait_for, sizeof state->wait_for);
                     cr_expect_eq(waits,
                                  r.engine[i].cycles[TRACE_WAIT_SEMAPHORE] +
                                      r.engine[i].cycles[TRACE_WAIT_DMA],
