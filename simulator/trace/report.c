@@ -3,17 +3,15 @@
 // report.json: the run as data. Schema version 1; keys as in the reference.
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/file.h"
+#include "simulator/trace/report_runs.h"
 #include "simulator/trace/trace.h"
 
 #define SCHEMA 1
-#define BINS 20
 
 // jansson's calls are not checked one by one: what it could not allocate is noted here.
 static bool json_failed;
@@ -127,73 +125,6 @@ static json_t *bounds(const struct trace_run *run, const struct trace_bounds *b)
     return o;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-// Value below which a share p of the sorted runs lies, between two runs linearly.
-static double quantile(const double *t, size_t n, double p) {
-    const double at = p * (double)(n - 1);
-    const size_t i = (size_t)at;
-    return i + 1 < n ? t[i] + (at - (double)i) * (t[i + 1] - t[i]) : t[n - 1];
-}
-
-static json_t *histogram(const double *t, size_t n) {
-    json_t *o = json_object(), *counts = json_array();
-    const double width = (t[n - 1] - t[0]) / BINS;
-    uint64_t count[BINS] = {0};
-    for (size_t i = 0; i < n; i++) {
-        size_t b = width > 0 ? (size_t)((t[i] - t[0]) / width) : 0;
-        count[b < BINS ? b : BINS - 1]++;
-    }
-    for (int i = 0; i < BINS; i++)
-        json_array_append_new(counts, number(count[i]));
-    json_object_set_new(o, "from_us", json_real(t[0]));
-    json_object_set_new(o, "width_us", json_real(width));
-    json_object_set_new(o, "counts", counts);
-    return o;
-}
-
-static json_t *runs(const struct trace_run *run) {
-    const double one = (double)run->cycles / (double)run->hw->clock_npu_mhz;
-    const struct trace_runs *r = &run->runs;
-    const size_t n = r->n && r->time_us ? (size_t)r->n : 1;
-    double *t = base_alloc_array(n, sizeof *t);
-    if (!t) {
-        json_failed = true;
-        return NULL;
-    }
-    memcpy(t, r->n && r->time_us ? r->time_us : &one, n * sizeof *t);
-    double sum = 0, square = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += t[i];
-    const double mean = sum / (double)n;
-    for (size_t i = 0; i < n; i++)
-        square += (t[i] - mean) * (t[i] - mean);
-    const double std = n > 1 ? sqrt(square / (double)(n - 1)) : 0;
-    qsort(t, n, sizeof *t, ascending);
-    json_t *o = json_object(), *sources = json_object();
-    json_object_set_new(o, "n", number(n));
-    json_object_set_new(o, "seed", number(r->seed));
-    json_object_set_new(o, "noise", text(r->noise ? r->noise : "off"));
-    json_object_set_new(o, "mean_us", json_real(mean));
-    json_object_set_new(o, "std_us", json_real(std));
-    json_object_set_new(o, "cv", json_real(mean > 0 ? std / mean : 0));
-    json_object_set_new(o, "min_us", json_real(t[0]));
-    json_object_set_new(o, "p50_us", json_real(quantile(t, n, 0.5)));
-    json_object_set_new(o, "p90_us", json_real(quantile(t, n, 0.9)));
-    json_object_set_new(o, "p99_us", json_real(quantile(t, n, 0.99)));
-    json_object_set_new(o, "p999_us", json_real(quantile(t, n, 0.999)));
-    json_object_set_new(o, "max_us", json_real(t[n - 1]));
-    json_object_set_new(o, "histogram", histogram(t, n));
-    for (size_t i = 0; i < r->nsource; i++)
-        json_object_set_new(sources, r->source[i], json_real(r->share[i]));
-    json_object_set_new(o, "by_source", sources);
-    base_free(t);
-    return o;
-}
-
 static json_t *host(const struct trace_run *run) {
     json_t *o = json_object();
     const double n = run->runs.n > 1 ? (double)run->runs.n : 1;
@@ -245,9 +176,12 @@ npu_status trace_report_text(const struct trace_run *run, struct str *out) {
     NPU_TRY(trace_bounds(run, &b));
     json_failed = false;
     json_set_alloc_funcs(json_alloc, base_free);
-    json_t *o = json_object(), *hashes = json_object(), *spm = json_object(), *list;
+    json_t *o = json_object(), *hashes = json_object(), *spm = json_object(), *list = NULL,
+           *distribution = NULL;
     npu_status st = layers(run, &list);
+    if (!st) st = trace_report_runs(run, &distribution);
     if (st) {
+        json_decref(list);
         json_decref(o);
         json_decref(hashes);
         json_decref(spm);
@@ -272,7 +206,7 @@ npu_status trace_report_text(const struct trace_run *run, struct str *out) {
     json_object_set_new(spm, "peak_bytes", number(run->spm_peak_bytes));
     json_object_set_new(o, "spm", spm);
     json_object_set_new(o, "bounds", bounds(run, &b));
-    json_object_set_new(o, "runs", runs(run));
+    json_object_set_new(o, "runs", distribution);
     json_object_set_new(o, "host", host(run));
     json_object_set_new(o, "inputs", inputs(run));
     json_object_set_new(o, "outputs", outputs(run));

@@ -16,6 +16,7 @@
 
 #include "isa/hw.h"
 #include "runtime/base/str.h"
+#include "simulator/noise/stats.h"
 #include "simulator/trace/event.h"
 
 /// What an engine did with the run's cycles.
@@ -72,14 +73,30 @@ struct trace_bounds {
     double mapped_cycles; ///< with array utilisation, refresh, and a window of weights (bounds.c)
 };
 
+/// A source of jitter, and what turning it off alone takes away of the variance. These shares need
+/// not add up to 1: sources meet (one hides behind another).
+struct trace_source {
+    const char *name;
+    bool sampled;                ///< from a fitted model; else simulated
+    struct noise_estimate share; ///< 1 - var(without it) / var(all)
+    double mean_us, std_us;      ///< without it
+};
+
 /// Distribution over several runs, computed by the caller; n <= 1: not written.
 struct trace_runs {
+    const char *program; ///< whose runs; NULL: those of the trace_run
     uint64_t n, seed;
-    const char *noise;         ///< "off" or the list
-    const double *time_us;     ///< n times in the order of running
-    const char *const *source; ///< by_source: names and shares of variance, nsource of them
-    const double *share;
+    uint64_t first;                      ///< number of the first run: draws depend on it
+    const char *noise;                   ///< "off" or the list
+    const double *time_us;               ///< n times in the order of running
+    const struct noise_summary *summary; ///< of them; NULL: none was made
+    const struct trace_source *source;   ///< shares of the variance, nsource of them (may be 0)
     size_t nsource;
+    double sampled_us; ///< mean part of a run that is sampled from a fitted model; the rest is
+                       ///< simulated
+    /// --versus: the same runs of another program, NULL: none; and its times over these.
+    const struct trace_runs *versus;
+    struct noise_estimate mean_ratio, std_ratio;
 };
 
 struct trace_output {
