@@ -233,19 +233,6 @@ static struct price price_rows(const struct lower *L, const struct attn *a,
     return p;
 }
 
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, bool first,
-                      struct lower_step *sum) {
-    if (!s->present) return;
-    if (s->whole) loads = lower_whole_loads(s);
-    double cycles = lower_dma_cycles(L, &s->src, s->rank, s->first),
-           bytes = lower_dma_bytes(L, &s->src, s->rank, s->first);
-    sum->dma_cycles += loads * cycles;
-    sum->dma_bytes += loads * bytes;
-    if (!first) return;
-    sum->first_cycles += cycles;
-    sum->first_bytes += bytes;
-}
-
 // Sets cycles and bytes; rows: of one group of heads, priced before.
 static void evaluate(const struct lower *L, const struct attn *a, const struct price *rows,
                      struct attn_tile *t) {
@@ -261,11 +248,11 @@ static void evaluate(const struct lower *L, const struct attn *a, const struct p
     double items = heads * groups * rows->items;
     double keys = t->heads ? heads : items;
     struct lower_step in = {0}, out = {0};
-    add_loads(L, &s.q, heads * groups * tiles, true, &in);
-    add_loads(L, &s.k, keys, true, &in);
-    add_loads(L, &s.v, keys, false, &in);
-    add_loads(L, &s.mask, items, true, &in);
-    add_loads(L, &s.out, heads * groups * tiles, false, &out);
+    lower_stream_cost(L, &s.q, heads * groups * tiles, true, &in);
+    lower_stream_cost(L, &s.k, keys, true, &in);
+    lower_stream_cost(L, &s.v, keys, false, &in);
+    lower_stream_cost(L, &s.mask, items, true, &in);
+    lower_stream_cost(L, &s.out, heads * groups * tiles, false, &out);
     double round = heads * groups * rows->round / items;
     if (t->heads == 1 && s.k.block[a->nb + 1] == a->s && s.k.full[a->nb - 1] > t->tb)
         round += lower_dma_cycles(L, &s.k.src, s.k.rank, s.k.first) * heads /

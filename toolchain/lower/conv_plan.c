@@ -99,18 +99,6 @@ void conv_streams_init(const struct lower *L, const struct lower_conv *c,
     }
 }
 
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, bool in,
-                      struct lower_step *sum) {
-    if (s->whole) loads = lower_whole_loads(s);
-    double cycles = lower_dma_cycles(L, &s->src, s->rank, s->first),
-           bytes = lower_dma_bytes(L, &s->src, s->rank, s->first);
-    sum->dma_cycles += loads * cycles;
-    sum->dma_bytes += loads * bytes;
-    if (!in) return;
-    sum->first_cycles += cycles;
-    sum->first_bytes += bytes;
-}
-
 static int64_t chunks(const struct conv_tile *t, const struct conv_phase *ph, int64_t cg) {
     return lower_ceil(ph->kh, t->ti) * lower_ceil(ph->kw, t->tj) * lower_ceil(cg, t->tc);
 }
@@ -135,11 +123,11 @@ static void evaluate(const struct lower *L, const struct lower_conv *c, struct c
         x_loads = t->o_outer && ut > 1 ? tiles : bt * gt * ut;
         w_loads = !t->o_outer && ot > 1 ? tiles : ot * gt * (gt > 1 || ot > 1 ? bt : 1);
     }
-    add_loads(L, &s.x, x_loads, true, &sum);
-    add_loads(L, &s.w, w_loads, true, &sum);
-    add_loads(L, &s.out, tiles, false, &sum);
+    lower_stream_cost(L, &s.x, x_loads, true, &sum);
+    lower_stream_cost(L, &s.w, w_loads, true, &sum);
+    lower_stream_cost(L, &s.out, tiles, false, &sum);
     for (int i = 1; i < 3; i++)
-        if (s.extra[i].present) add_loads(L, &s.extra[i], tiles, false, &sum);
+        lower_stream_cost(L, &s.extra[i], tiles, false, &sum);
     double latency = 0;
     for (int i = 0; i < c->nphase; i++) {
         const struct conv_phase *ph = &c->phase[i];

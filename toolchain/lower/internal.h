@@ -176,6 +176,11 @@ double lower_whole_loads(const struct lower_stream *s);
 // contiguous, lie an odd number of scratchpad words apart: then they are in different banks.
 void lower_stream_spread(const struct lower *L, struct lower_stream *s, int dim);
 int64_t lower_stream_bytes(const struct lower_stream *s); // all slots; 0 when absent
+// Adds what a stream's transfers take to a step's cost: `loads` distinct blocks, or a whole operand
+// once; first: the step waits for the first of them before it computes. Nothing when absent.
+struct lower_step;
+void lower_stream_cost(const struct lower *L, const struct lower_stream *s, double loads,
+                       bool first, struct lower_step *sum);
 void lower_stream_open(struct lower *L, struct lower_stream *s);
 // The block [start, start + size) on chip, loaded if no slot holds it.
 struct lower_view lower_stream_fetch(struct lower *L, struct lower_stream *s, const int64_t *start,
@@ -216,6 +221,11 @@ int64_t lower_spm(
 int64_t lower_psum_rows(const struct lower *L); // rows of 4 C bytes
 npu_status lower_no_fit(const struct lower *L, int n, const char *const *names,
                         const int64_t *bytes);
+
+// ---- stat.c: statistics of rows, which are the last `inner` of `rank` dimensions
+// Strides of one value per row of a tile, 0 along the row. Returns how many there are.
+int64_t lower_stat_strides(int rank, int inner, const int64_t *tile, int64_t *stride);
+bool lower_whole_rows(int rank, int inner, const int64_t *size, const int64_t *tile);
 
 // ---- climb.c: tile sizes by hill climbing
 struct lower_found {

@@ -80,19 +80,6 @@ void mm_streams_init(const struct lower *L, const struct lower_mm *mm, const str
     }
 }
 
-// Distinct loads of a stream of `loads` distinct blocks of the given size.
-static void add_loads(const struct lower *L, const struct lower_stream *s, double loads, bool in,
-                      struct lower_step *sum) {
-    if (s->whole) loads = lower_whole_loads(s);
-    double cycles = lower_dma_cycles(L, &s->src, s->rank, s->first),
-           bytes = lower_dma_bytes(L, &s->src, s->rank, s->first);
-    sum->dma_cycles += loads * cycles;
-    sum->dma_bytes += loads * bytes;
-    if (!in) return;
-    sum->first_cycles += cycles;
-    sum->first_bytes += bytes;
-}
-
 // Cycles of the vector engine for one tile.
 static double tile_vec_cycles(const struct lower *L, const struct lower_mm *mm,
                               const struct mm_tile *t) {
@@ -136,11 +123,11 @@ static void evaluate(const struct lower *L, const struct lower_mm *mm, struct mm
     for (int d = 0; d < nb; d++)
         b_batched = b_batched || mm->b.stride[d];
     double bb = b_batched || nt * kt > 1 ? bt : 1;
-    add_loads(L, &s.a, bt * mt * kt * reload_a, true, &sum);
-    add_loads(L, &s.b, bb * nt * kt * reload_b, true, &sum);
-    add_loads(L, &s.out, bt * mt * nt, false, &sum);
+    lower_stream_cost(L, &s.a, bt * mt * kt * reload_a, true, &sum);
+    lower_stream_cost(L, &s.b, bb * nt * kt * reload_b, true, &sum);
+    lower_stream_cost(L, &s.out, bt * mt * nt, false, &sum);
     for (int i = 1; i < 3; i++)
-        if (s.extra[i].present) add_loads(L, &s.extra[i], bt * mt * nt, false, &sum);
+        lower_stream_cost(L, &s.extra[i], bt * mt * nt, false, &sum);
     struct isa_mm_shape shape = {.m = t->tm,
                                  .n = columns,
                                  .k = t->tk,

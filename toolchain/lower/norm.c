@@ -140,22 +140,6 @@ static struct last last_steps(const struct norm *r, bool whole) {
 
 // ---- tiles -----------------------------------------------------------------------------------
 
-// One value per row, stride 0 along it.
-static int64_t stat_strides(const struct norm *r, const int64_t *tile, int64_t *stride) {
-    int64_t n = 1;
-    for (int d = r->rank - 1; d >= 0; d--) {
-        stride[d] = d < r->rank - r->inner ? n : 0;
-        if (d < r->rank - r->inner) n *= tile[d];
-    }
-    return n;
-}
-
-static bool whole_rows(const struct norm *r, const int64_t *tile) {
-    for (int d = r->rank - r->inner; d < r->rank; d++)
-        if (tile[d] != r->size[d]) return false;
-    return true;
-}
-
 static void streams_init(const struct lower *L, const struct norm *r, const int64_t *tile,
                          struct streams *s) {
     memset(s, 0, sizeof *s);
@@ -177,8 +161,8 @@ static void streams_init(const struct lower *L, const struct norm *r, const int6
         if (r->e.has[i])
             lower_stream_init(&s->extra[i], extra[i], &r->e.in[i], grid, L->slots, false);
     int64_t strides[LOWER_DIMS], elems = lower_elems(r->rank, tile);
-    bool whole = whole_rows(r, tile);
-    s->stat_bytes = lower_ceil(stat_strides(r, tile, strides) * 4, 64) * 64;
+    bool whole = lower_whole_rows(r->rank, r->inner, r->size, tile);
+    s->stat_bytes = lower_ceil(lower_stat_strides(r->rank, r->inner, tile, strides) * 4, 64) * 64;
     if ((r->centred && whole) || last_steps(r, whole).n > 1)
         s->wide_bytes = lower_ceil(elems * 4, 64) * 64;
     if (r->tree) {
@@ -219,7 +203,7 @@ static void price(void *ctx, struct lower_found *t) {
     struct streams s;
     streams_init(L, r, t->tile, &s);
     int kept = r->rank - r->inner;
-    bool whole = whole_rows(r, t->tile);
+    bool whole = lower_whole_rows(r->rank, r->inner, r->size, t->tile);
     double nk = 1, nr = 1, passes = whole ? 1 : r->centred ? 3 : 2;
     for (int d = 0; d < r->rank; d++)
         *(d < kept ? &nk : &nr) *= (double)lower_ceil(r->size[d], t->tile[d]);
@@ -410,7 +394,7 @@ static void open_all(struct run *u) {
     u->stat[0] = on_chip(L, "stat0", r->centred ? u->s.stat_bytes : 0);
     u->stat[1] = on_chip(L, "stat1", u->s.stat_bytes);
     for (int i = 0; i < 2; i++)
-        stat_strides(r, u->tile, u->stat[i].stride);
+        lower_stat_strides(r->rank, r->inner, u->tile, u->stat[i].stride);
     u->wide = on_chip(L, "wide", u->s.wide_bytes);
     lower_pack(&r->out, r->rank, u->tile, u->wide.stride);
     u->temp = on_chip(L, "temp", u->s.temp_bytes);
@@ -428,11 +412,14 @@ static npu_status run(struct lower *L, struct norm *r, const bool *marked) {
     r->tree = r->tree && r->size[kept] > 1 && r->size[kept] <= 65536;
     struct lower_found t;
     NPU_TRY(choose(L, r, &t));
-    if (r->tree && !whole_rows(r, t.tile)) {
+    if (r->tree && !lower_whole_rows(r->rank, r->inner, r->size, t.tile)) {
         r->tree = false;
         NPU_TRY(choose(L, r, &t));
     }
-    struct run u = {.L = L, .r = r, .tile = t.tile, .whole = whole_rows(r, t.tile)};
+    struct run u = {.L = L,
+                    .r = r,
+                    .tile = t.tile,
+                    .whole = lower_whole_rows(r->rank, r->inner, r->size, t.tile)};
     streams_init(L, r, t.tile, &u.s);
     u.last = last_steps(r, u.whole);
     L->kernel->estimate_cycles += t.cycles;

@@ -32,22 +32,6 @@ struct run {
     struct lower_view stat[2], wide;
 };
 
-// One value per row, stride 0 along it.
-static int64_t stat_strides(const struct rows *r, const int64_t *tile, int64_t *stride) {
-    int64_t n = 1;
-    for (int d = r->rank - 1; d >= 0; d--) {
-        stride[d] = d < r->rank - r->inner ? n : 0;
-        if (d < r->rank - r->inner) n *= tile[d];
-    }
-    return n;
-}
-
-static bool whole_rows(const struct rows *r, const int64_t *tile) {
-    for (int d = r->rank - r->inner; d < r->rank; d++)
-        if (tile[d] != r->size[d]) return false;
-    return true;
-}
-
 static void streams_init(const struct lower *L, const struct rows *r, const int64_t *tile,
                          struct streams *s) {
     memset(s, 0, sizeof *s);
@@ -58,9 +42,9 @@ static void streams_init(const struct lower *L, const struct rows *r, const int6
     lower_stream_spread(L, &s->x, r->rank - 1);
     lower_stream_spread(L, &s->out, r->rank - 1);
     int64_t strides[LOWER_DIMS];
-    s->stat_bytes = lower_ceil(stat_strides(r, tile, strides) * 4, 64) * 64;
+    s->stat_bytes = lower_ceil(lower_stat_strides(r->rank, r->inner, tile, strides) * 4, 64) * 64;
     // exp(x - m) of a tile, unrounded.
-    if (!r->log && whole_rows(r, tile))
+    if (!r->log && lower_whole_rows(r->rank, r->inner, r->size, tile))
         s->wide_bytes = lower_ceil(lower_elems(r->rank, tile) * 4, 64) * 64;
 }
 
@@ -70,7 +54,7 @@ static void price(void *ctx, struct lower_found *t) {
     struct streams s;
     streams_init(L, r, t->tile, &s);
     int kept = r->rank - r->inner;
-    double nk = 1, nr = 1, passes = whole_rows(r, t->tile) ? 1 : 3;
+    double nk = 1, nr = 1, passes = lower_whole_rows(r->rank, r->inner, r->size, t->tile) ? 1 : 3;
     for (int d = 0; d < r->rank; d++)
         *(d < kept ? &nk : &nr) *= (double)lower_ceil(r->size[d], t->tile[d]);
     t->bytes =
@@ -214,7 +198,7 @@ static npu_status run(struct lower *L, struct rows *r) {
         u.stat[i] =
             (struct lower_view){.buf = tile_add_spm(L->p, i ? "stat1" : "stat0", u.s.stat_bytes, 1),
                                 .dtype = ISA_F32};
-        stat_strides(r, t.tile, u.stat[i].stride);
+        lower_stat_strides(r->rank, r->inner, t.tile, u.stat[i].stride);
     }
     u.wide =
         (struct lower_view){.buf =

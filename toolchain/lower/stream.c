@@ -165,3 +165,16 @@ void lower_sink_store(struct lower *L, struct lower_stream *s, const struct lowe
     struct lower_view to = lower_at(&s->src, s->rank, start);
     lower_copy(L, TILE_STORE, s->rank, size, tile, &to);
 }
+
+void lower_stream_cost(const struct lower *L, const struct lower_stream *s, double loads,
+                       bool first, struct lower_step *sum) {
+    if (!s->present) return;
+    if (s->whole) loads = lower_whole_loads(s);
+    double cycles = lower_dma_cycles(L, &s->src, s->rank, s->first),
+           bytes = lower_dma_bytes(L, &s->src, s->rank, s->first);
+    sum->dma_cycles += loads * cycles;
+    sum->dma_bytes += loads * bytes;
+    if (!first) return;
+    sum->first_cycles += cycles;
+    sum->first_bytes += bytes;
+}

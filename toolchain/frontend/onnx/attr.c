@@ -141,34 +141,34 @@ npu_status onnx_need_const(struct onnx_node *n, int k) {
                     v->name);
 }
 
+// A constant of at most one dimension and `room` elements.
+static npu_status const_list(struct onnx_node *n, int k, int room, int *count) {
+    const struct graph_value *v = n->in[k];
+    NPU_TRY(onnx_need_const(n, k));
+    int64_t elems = graph_value_elems(v);
+    if (v->rank > 1 || elems > room)
+        return npu_fail(
+            BAD_INPUT,
+            "input %d ('%s') has %lld elements in %d dimensions, expected a list of at most %d", k,
+            v->name, (long long)elems, v->rank, room);
+    *count = (int)elems;
+    return NULL;
+}
+
 npu_status onnx_const_ints(struct onnx_node *n, int k, int64_t *items, int room, int *count) {
     const struct graph_value *v = n->in[k];
     if (!isa_dtype_is_int(v->dtype))
         return npu_fail(BAD_INPUT, "input %d ('%s') is %s, expected integers", k, v->name,
                         isa_dtype_name(v->dtype));
-    NPU_TRY(onnx_need_const(n, k));
-    int64_t elems = graph_value_elems(v);
-    if (v->rank > 1 || elems > room)
-        return npu_fail(
-            BAD_INPUT,
-            "input %d ('%s') has %lld elements in %d dimensions, expected a list of at most %d", k,
-            v->name, (long long)elems, v->rank, room);
-    num_read_i64(v->dtype, v->data, 0, 1, items, (size_t)elems);
-    *count = (int)elems;
+    NPU_TRY(const_list(n, k, room, count));
+    num_read_i64(v->dtype, v->data, 0, 1, items, (size_t)*count);
     return NULL;
 }
 
 npu_status onnx_const_floats(struct onnx_node *n, int k, float *items, int room, int *count) {
     const struct graph_value *v = n->in[k];
-    NPU_TRY(onnx_need_const(n, k));
-    int64_t elems = graph_value_elems(v);
-    if (v->rank > 1 || elems > room)
-        return npu_fail(
-            BAD_INPUT,
-            "input %d ('%s') has %lld elements in %d dimensions, expected a list of at most %d", k,
-            v->name, (long long)elems, v->rank, room);
-    num_read_f32(v->dtype, v->data, 0, 1, items, (size_t)elems);
-    *count = (int)elems;
+    NPU_TRY(const_list(n, k, room, count));
+    num_read_f32(v->dtype, v->data, 0, 1, items, (size_t)*count);
     return NULL;
 }
 
