@@ -12,6 +12,7 @@
 #include "isa/hw.h"
 #include "runtime/base/status.h"
 #include "simulator/exec/exec.h"
+#include "simulator/noise/noise.h"
 #include "simulator/totals.h"
 #include "simulator/trace/trace.h"
 
@@ -36,8 +37,18 @@ const struct hw *sim_device_hw(const struct sim_device *d);
 /// Whether it computes values, not just cycles.
 bool sim_device_values(const struct sim_device *d);
 
-/// Times the one job since sim_device_begin once more without computing it again: *seconds is the
-/// host time of the run loop, *cycles its length. USAGE when there was not exactly one.
-NPU_MUST_USE npu_status sim_device_repeat(struct sim_device *d, uint64_t *cycles, double *seconds);
+/// One more timing of what ran.
+struct sim_repeat {
+    uint64_t cycles; // length of the run
+    uint64_t
+        sampled_ps; // of the run's latency: drawn from a fitted model (the host), not simulated
+    double seconds; // host time of the run loop
+};
+
+/// Times the one job since sim_device_begin once more without computing it again, with the draws of
+/// run number `run`; `noise` NULL or off: it takes the cycles that it took. USAGE when there was
+/// not exactly one.
+NPU_MUST_USE npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise,
+                                          uint64_t run, struct sim_repeat *out);
 
 #endif

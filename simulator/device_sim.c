@@ -431,12 +431,14 @@ bool sim_device_values(const struct sim_device *d) {
     return d->values;
 }
 
-npu_status sim_device_repeat(struct sim_device *d, uint64_t *cycles, double *seconds) {
+npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, uint64_t run,
+                             struct sim_repeat *out) {
     struct core_result r;
     if (d->totals.jobs != 1)
         return npu_fail(USAGE, "%" PRIu64 " jobs ran, one can be repeated", d->totals.jobs);
-    NPU_TRY(core_repeat(d->core, NULL, NULL, &r));
-    *cycles = r.timing.cycles;
-    *seconds = r.run_seconds;
+    NPU_TRY(noise_check(&d->hw));
+    const struct core_noise draws = {.noise = noise, .at = {.run = run}};
+    NPU_TRY(core_repeat(d->core, &draws, NULL, NULL, &r));
+    *out = (struct sim_repeat){.cycles = r.timing.cycles, .seconds = r.run_seconds};
     return NULL;
 }

@@ -19,6 +19,7 @@
 #include "runtime/base/str.h"
 #include "runtime/container.h"
 #include "simulator/core/names.h"
+#include "simulator/units/jitter.h"
 
 enum { VALUES_PERCENT = 70 }; // of the bar
 
@@ -35,6 +36,7 @@ struct core {
     struct core_place *place;      // owned, by seq
     uint64_t nplace, place_cap;
     struct exec_fault fault;
+    struct units_jitter jitter;
     bool halted; // the last job did: it can be repeated
 };
 
@@ -109,12 +111,13 @@ static npu_status stand_in(struct core *c, const struct exec_fault *f) {
 
 // ---- timing run --------------------------------------------------------------------------------
 
-static npu_status time_program(struct core *c, uint64_t stop_seq, trace_sink *events, void *ctx,
-                               struct core_result *out) {
+static npu_status time_program(struct core *c, uint64_t stop_seq, const struct core_noise *noise,
+                               trace_sink *events, void *ctx, struct core_result *out) {
     struct units_options options = UNITS_OPTIONS_DEFAULT;
     options.stop_seq = stop_seq;
     options.sink = events;
     options.sink_ctx = ctx;
+    if (noise) units_jitter(&c->jitter, &c->hw, noise->noise, &noise->at, &options);
     const double start = now_seconds();
     progress_stage("cycles: instructions", units_program_count(c->program), VALUES_PERCENT, 100);
     units_run(c->machine, &options, &out->timing);
@@ -173,8 +176,8 @@ static npu_status resolve_cycle(struct core *c, const struct core_job *job,
     if (!deadlock) NPU_TRY(stand_in(c, f));
     c->machine = units_new(&c->hw, c->program);
     if (!c->machine) return no_memory();
-    NPU_TRY(
-        time_program(c, deadlock ? TRACE_NO_SEQ : f->at.seq, job->events, job->events_ctx, out));
+    NPU_TRY(time_program(c, deadlock ? TRACE_NO_SEQ : f->at.seq, NULL, job->events, job->events_ctx,
+                         out));
     f->has_cycle = true;
     f->cycle = out->timing.cycles;
     return NULL;
@@ -207,7 +210,7 @@ npu_status core_run(struct core *c, const struct core_job *job, struct core_resu
     }
     c->machine = units_new(&c->hw, c->program);
     if (!c->machine) return no_memory();
-    NPU_TRY(time_program(c, TRACE_NO_SEQ, job->events, job->events_ctx, out));
+    NPU_TRY(time_program(c, TRACE_NO_SEQ, NULL, job->events, job->events_ctx, out));
     if (out->timing.end != UNITS_HALTED) {
         timing_deadlock(c, &out->timing);
         c->fault.has_cycle = true;
@@ -219,11 +222,11 @@ npu_status core_run(struct core *c, const struct core_job *job, struct core_resu
     return NULL;
 }
 
-npu_status core_repeat(struct core *c, trace_sink *events, void *events_ctx,
-                       struct core_result *out) {
+npu_status core_repeat(struct core *c, const struct core_noise *noise, trace_sink *events,
+                       void *events_ctx, struct core_result *out) {
     *out = (struct core_result){0};
     if (!c->halted) return npu_fail(USAGE, "no finished job to time again");
     units_reset(c->machine);
     out->exec = *exec_stats_of(c->exec);
-    return time_program(c, TRACE_NO_SEQ, events, events_ctx, out);
+    return time_program(c, TRACE_NO_SEQ, noise, events, events_ctx, out);
 }

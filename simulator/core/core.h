@@ -6,7 +6,8 @@
 //
 //     core_new(&hw, &core);
 //     core_run(core, &job, &result);      // again with other jobs
-//     core_repeat(core, sink, ctx, &result);  // the last job's timing once more: the same cycles
+//     core_repeat(core, NULL, sink, ctx, &result); // the last job's timing once more: the same
+//     cycles
 #ifndef SIMULATOR_CORE_CORE_H
 #define SIMULATOR_CORE_CORE_H
 
@@ -16,6 +17,7 @@
 #include "isa/hw.h"
 #include "runtime/base/status.h"
 #include "simulator/exec/exec.h"
+#include "simulator/noise/draw.h"
 #include "simulator/units/units.h"
 
 struct npu_program_image;
@@ -45,8 +47,15 @@ void core_free(struct core *c);
 NPU_MUST_USE npu_status core_run(struct core *c, const struct core_job *job,
                                  struct core_result *out);
 
-/// Times the last job that halted once more, on the same machine reset. USAGE when there is none.
-NPU_MUST_USE npu_status core_repeat(struct core *c, trace_sink *events, void *events_ctx,
-                                    struct core_result *out);
+/// Which draws of noise a timing run sees: refresh, contention and clock of them.
+struct core_noise {
+    const struct noise *noise; // lent; noise_check accepts the machine
+    struct noise_place at;
+};
+
+/// Times the last job that halted once more, on the same machine reset. `noise` NULL: none. USAGE
+/// when there is no such job.
+NPU_MUST_USE npu_status core_repeat(struct core *c, const struct core_noise *noise,
+                                    trace_sink *events, void *events_ctx, struct core_result *out);
 
 #endif

@@ -93,17 +93,38 @@ void dram_reset(struct dram *d, const uint64_t *phase_ps) {
         c->write.item = old.write.item;
         for (int b = 0; b < d->t.banks; b++)
             c->bank[b] = (struct dram_bank){.row = DRAM_CLOSED};
-        c->refresh_ps =
-            d->t.refresh ? (phase_ps ? phase_ps[i] % d->t.refi : d->default_phase[i]) : DRAM_NEVER;
+        c->refresh_ps = d->t.refresh ? d->default_phase[i] : DRAM_NEVER;
+        if (d->t.refresh && phase_ps) { // per bank: those before it in the round come first
+            const uint64_t before = d->t.per_bank ? phase_ps[i] / d->t.refi : 0;
+            const int banks = d->t.banks;
+            c->refresh_ps = phase_ps[i] % d->t.refi;
+            c->refresh_bank = (banks - (int)(before % (uint64_t)banks)) % banks;
+        }
     }
     for (int i = 0; i < d->leaves; i++)
         d->next[i] = DRAM_NEVER;
     for (int i = 2 * d->leaves - 1; i > 0; i--)
         d->winner[i] = (uint16_t)(i >= d->leaves ? i - d->leaves : d->winner[2 * i]);
     d->bucket_ps = 0;
+    d->crossing = false;
     for (int i = 0; i < DRAM_CLIENTS; i++)
         d->writes_left[i] = d->written_ps[i] = 0;
     d->stats = (struct dram_stats){0};
+}
+
+// First edge of the memory's clock at or after a time.
+static uint64_t edge_from(const struct dram *d, uint64_t ps) {
+    const uint64_t phase = d->edge_ps % d->t.clock, off = (ps + d->t.clock - phase) % d->t.clock;
+    return off ? ps + d->t.clock - off : ps;
+}
+
+void dram_cross(struct dram *d, uint64_t edge_ps) {
+    if (d->mode == DRAM_MODE_IDEAL) return;
+    d->crossing = true;
+    d->edge_ps = edge_ps;
+    for (int i = 0; i < d->channels; i++)
+        if (d->channel[i].refresh_ps != DRAM_NEVER)
+            d->channel[i].refresh_ps = edge_from(d, d->channel[i].refresh_ps);
 }
 
 void dram_schedule(struct dram *d, int channel, uint64_t at_ps) {
@@ -144,6 +165,7 @@ static void answer_at_once(struct dram *d, const struct dram_quantum *q) {
 bool dram_submit(struct dram *d, const struct dram_quantum *sent) {
     struct dram_quantum q = *sent;
     if (d->mode != DRAM_MODE_IDEAL) q.arrive_ps += d->there_ps;
+    if (d->crossing) q.arrive_ps = edge_from(d, q.arrive_ps);
     if (d->mode == DRAM_MODE_DETAILED) return dram_channel_submit(d, &q);
     answer_at_once(d, &q);
     return true;

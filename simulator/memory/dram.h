@@ -82,9 +82,21 @@ struct dram *dram_new(const struct hw *hw, dram_done *done, dram_space *space, v
 /// Releases it; NULL is allowed.
 void dram_free(struct dram *d);
 
-/// Back to time 0: empty queues, closed rows, zero statistics. phase_ps gives each channel's first
-/// refresh, taken modulo the interval; NULL spreads them evenly.
+/// Back to time 0: empty queues, closed rows, zero statistics, no crossing. phase_ps gives each
+/// channel's first refresh (per bank: of bank 0), taken modulo the round; NULL spreads them evenly.
 void dram_reset(struct dram *d, const uint64_t *phase_ps);
+
+/// After a reset: the controller runs on the memory's own clock, whose first edge is at edge_ps.
+/// Quanta arrive at its edges, and refreshes start at them. The client's clock rounds what comes
+/// back. An ideal memory has no clock.
+void dram_cross(struct dram *d, uint64_t edge_ps);
+
+/// Between two refreshes of the same rows' counter: tREFI, of all banks in turn when they are
+/// refreshed one by one. 0: this memory has no refresh that stops anybody (none, ideal, or fast).
+uint64_t dram_refresh_round_ps(const struct hw *hw);
+
+/// Period of the memory's command clock; 0 for ideal.
+uint64_t dram_clock_ps(const struct hw *hw);
 
 /// Takes a quantum. False: that channel's queue is full, the space callback comes.
 bool dram_submit(struct dram *d, const struct dram_quantum *q);

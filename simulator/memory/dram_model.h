@@ -63,6 +63,8 @@ struct dram {
     int channels, queue, hit_cap;
     uint64_t there_ps; ///< client to controller; the way back is as long
     uint64_t ps_per_kib;
+    bool crossing; ///< arrivals wait for an edge of the clock, one of which is at edge_ps
+    uint64_t edge_ps;
     // Address map; shifts are -1 when the divisor is no power of two.
     uint64_t interleave, stripe;
     int interleave_shift, channel_shift, row_shift, bank_shift;

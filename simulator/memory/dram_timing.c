@@ -66,6 +66,18 @@ void dram_timing_init(struct dram_timing *t, const struct hw *hw) {
     t->refi = (uint64_t)(t->per_bank ? s->refi_ps / t->banks : s->refi_ps);
 }
 
+uint64_t dram_refresh_round_ps(const struct hw *hw) {
+    if (hw->dram_standard >= STANDARDS || hw->dram_fidelity != HW_DETAILED) return 0;
+    struct dram_timing t;
+    dram_timing_init(&t, hw);
+    if (!t.refresh) return 0;
+    return t.per_bank ? t.refi * (uint64_t)t.banks : t.refi;
+}
+
+uint64_t dram_clock_ps(const struct hw *hw) {
+    return hw->dram_standard < STANDARDS ? (uint64_t)standards[hw->dram_standard].tck_ps : 0;
+}
+
 int64_t dram_refresh_loss_ppm(const struct hw *hw) {
     if (hw->dram_standard >= STANDARDS || !hw->dram_refresh) return 0;
     struct dram_timing t;

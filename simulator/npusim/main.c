@@ -84,7 +84,12 @@ static npu_status repeat(struct npusim *s, struct sim_device *d, struct npusim_r
     for (uint64_t i = 0; i < runs->n; i++) {
         uint64_t cycles = first.cycles;
         double seconds = first.run_seconds;
-        if (i > 0 && first.jobs == 1) NPU_TRY(sim_device_repeat(d, &cycles, &seconds));
+        if (i > 0 && first.jobs == 1) {
+            struct sim_repeat again;
+            NPU_TRY(sim_device_repeat(d, NULL, i, &again));
+            cycles = again.cycles;
+            seconds = again.seconds;
+        }
         if (i > 0 && first.jobs != 1) {
             sim_device_begin(d, NULL);
             NPU_TRY(npu_session_run(s->session, NULL));

@@ -373,6 +373,7 @@ void units_run(struct units_machine *m, const struct units_options *options,
                                                    .cause_seq = TRACE_NO_SEQ};
     }
     if (options->refresh_phase_ps) dram_reset(m->dram, options->refresh_phase_ps);
+    if (options->crossing) dram_cross(m->dram, options->dram_edge_ps);
     if (options->traffic) {
         m->traffic_next = options->traffic(options->traffic_ctx, 0, &m->traffic);
         if (m->traffic_next) units_memory_poke(m, m->traffic.at_ps);

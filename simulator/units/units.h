@@ -68,7 +68,12 @@ struct units_options {
     uint64_t stop_seq; ///< TRACE_NO_SEQ: run to the end
     trace_sink *sink;  ///< event log; may be NULL
     void *sink_ctx;
-    const uint64_t *refresh_phase_ps; ///< one per DRAM channel: first refresh; NULL: spread evenly
+    const uint64_t *refresh_phase_ps; ///< one per DRAM channel: first refresh, within a round of
+                                      ///< dram_refresh_round_ps; NULL: spread evenly
+    /// The memory has a clock of its own: what crosses to it waits for the next edge, the first of
+    /// which is dram_edge_ps after the start. False: it takes requests at any time.
+    bool crossing;
+    uint64_t dram_edge_ps;
     /// Foreign traffic on the memory (a co-runner, a pattern): called for the next request, the
     /// first time with 0; false: no more. at_ps must not fall. May be NULL.
     bool (*traffic)(void *ctx, uint64_t now_ps, struct units_traffic *out);

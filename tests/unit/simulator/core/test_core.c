@@ -55,7 +55,7 @@ Test(core, runs_and_repeats_with_the_same_cycles) {
     const uint64_t cycles = b.r.timing.cycles;
     cr_assert_gt(cycles, 100);
     for (int i = 0; i < 3; i++) {
-        cr_assert_null(core_repeat(b.core, NULL, NULL, &b.r));
+        cr_assert_null(core_repeat(b.core, NULL, NULL, NULL, &b.r));
         cr_assert_eq(b.r.timing.cycles, cycles);
     }
     cr_assert_null(core_run(b.core, &b.job, &b.r));
@@ -92,7 +92,7 @@ Test(core, a_fault_has_the_cycle_at_which_its_instruction_starts) {
     cr_assert(strstr(npu_status_message(st), "at cycle "));
     cr_assert(strstr(npu_status_message(st), "v.map"));
     npu_status_free(st);
-    cr_assert_eq(npu_status_code(st = core_repeat(b.core, NULL, NULL, &b.r)), NPU_USAGE);
+    cr_assert_eq(npu_status_code(st = core_repeat(b.core, NULL, NULL, NULL, &b.r)), NPU_USAGE);
     npu_status_free(st);
     deinit(&b);
 }

@@ -116,15 +116,14 @@ Test(device_sim, totals_add_up_over_jobs) {
     cr_assert_null(trace_log_finish(&log));
     cr_assert_eq(log.count, 12);
     cr_assert_gt(log.event[log.count - 1].start, 2 * one);
-    uint64_t cycles;
-    double seconds;
-    npu_status st = sim_device_repeat(d, &cycles, &seconds);
+    struct sim_repeat again;
+    npu_status st = sim_device_repeat(d, NULL, 0, &again);
     cr_assert_eq(npu_status_code(st), NPU_USAGE); // three jobs
     npu_status_free(st);
     sim_device_begin(d, NULL);
     run_doubler(&r, 0, &info);
-    cr_assert_null(sim_device_repeat(d, &cycles, &seconds));
-    cr_assert_eq(cycles, one);
+    cr_assert_null(sim_device_repeat(d, NULL, 1, &again));
+    cr_assert_eq(again.cycles, one);
     trace_log_free(&log);
     deinit(&r);
 }
