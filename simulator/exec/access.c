@@ -115,7 +115,7 @@ void access_show(struct exec *x, const struct exec_place *at, int space,
     } else {
         bytes = (space == ISA_SPM ? x->spm : x->psum) + f->lo;
     }
-    x->job->written(x->job->written_ctx, at->tag, space, f, bytes);
+    x->job->written(x->job->written_ctx, at, space, f, bytes);
 }
 
 // ---- values -------------------------------------------------------------------------------------

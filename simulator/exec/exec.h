@@ -18,10 +18,11 @@
 
 enum { EXEC_DOORBELLS = 16 };
 
-// Bytes that an engine's instruction of that tag has just written: where they lie in `space` (in
-// DRAM: the program's own addresses), and the memory from foot->lo on. Valid during the call.
-typedef void exec_write_sink(void *ctx, uint32_t tag, int space, const struct exec_foot *foot,
-                             const uint8_t *bytes);
+// Bytes that an instruction has just written: which one, where they lie in `space` (in DRAM: the
+// program's own addresses), and the memory from foot->lo on. Once per operand that it writes, a
+// gather that skips rows once per row; in the order of execution. Valid during the call.
+typedef void exec_write_sink(void *ctx, const struct exec_place *at, int space,
+                             const struct exec_foot *foot, const uint8_t *bytes);
 
 // One run: a program from its entry to HALT. Everything is lent for the call.
 struct exec_job {

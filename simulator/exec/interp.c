@@ -149,6 +149,9 @@ static bool do_sts(struct exec *x, struct step *s) {
     if (!bytes) return false;
     for (int64_t i = 0; i < in->width; i++)
         bytes[i] = (uint8_t)(reg(x, in->rs2) >> (8 * i));
+    struct exec_foot f;
+    foot_run(&f, address, in->width);
+    access_show(x, &s->at, (int)in->space, &f);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/diag.h"
+#include "runtime/base/text.h"
 #include "simulator/npusim/tensors.h"
 
 // Into the session, and kept when layers are to be compared.
@@ -109,4 +110,18 @@ npu_status npusim_set_inputs(struct npusim *s) {
                 "--inputs %s: no file in it belongs to an input (%s.npy, in_%s.npy, input_0.pb)",
                 s->o->inputs, s->in.item[0].file, s->in.item[0].file));
     return diag_finish(&faults);
+}
+
+npu_status npusim_set_scalars(struct npusim *s) {
+    for (int i = 0; i < s->o->scalar.n; i++) {
+        const struct npusim_pair *p = &s->o->scalar.item[i];
+        uint64_t index;
+        int64_t value;
+        if (!text_parse_u64(p->name, &index) || index > 15 || !text_parse_i64(p->value, &value))
+            return npu_fail(USAGE,
+                            "--scalar %s=%s: expected K=VALUE with K from 0 to 15 and an integer",
+                            p->name, p->value);
+        NPU_TRY(npu_session_set_scalar(s->session, (unsigned)index, (uint64_t)value));
+    }
+    return NULL;
 }

@@ -23,7 +23,9 @@
 #include "runtime/include/npu/simulator.h"
 #include "simulator/device.h"
 #include "simulator/npusim/compare.h"
+#include "simulator/npusim/fresh.h"
 #include "simulator/npusim/layer_bound.h"
+#include "simulator/npusim/narrow.h"
 #include "simulator/npusim/snapshot.h"
 #include "toolchain/npuc/record.h"
 
@@ -43,7 +45,9 @@ struct layers {
     struct arena *scratch;
     struct str lines;
     size_t checked, departed, missing;
-    char first[512]; // about the first that departs
+    struct str first;            // about the first that departs
+    const struct writes *writes; // of every instruction
+    const struct trace_log *log; // when they ran
 };
 
 static npu_status find_results(struct layers *l) {
@@ -73,7 +77,8 @@ npu_status layers_begin(struct npusim *s, struct layers **out) {
     struct sim_device *d = sim_device_of(s->device);
     NPU_TRY(snapshots_init(&l->snapshots, l->image->record, sim_device_hw(d)));
     NPU_TRY(find_results(l));
-    sim_device_watch(d, snapshots_write, &l->snapshots);
+    s->writes->next = snapshots_write;
+    s->writes->next_ctx = &l->snapshots;
     return NULL;
 }
 
@@ -85,6 +90,7 @@ void layers_free(struct layers *l) {
     snapshots_deinit(&l->snapshots);
     arena_free(l->scratch);
     str_free(&l->lines);
+    str_free(&l->first);
 }
 
 // ---- values -------------------------------------------------------------------------------------
@@ -125,7 +131,8 @@ static npu_status set_inputs(struct npusim *s, struct layers *l) {
 
 struct verdict {
     struct npusim_comparison alone, accumulated;
-    double got, want, allowed; // of the worst element
+    double got, want, allowed;   // of the worst element
+    struct narrow_result result; // got NULL: the same bits
     bool departs;
 };
 
@@ -184,6 +191,13 @@ static npu_status compare(struct npusim *s, struct layers *l, const struct graph
         out->got = a[out->alone.worst];
         out->want = b[out->alone.worst];
     }
+    out->result = (struct narrow_result){.stored = slot->stored,
+                                         .got = a,
+                                         .want = b,
+                                         .n = count,
+                                         .rtol = bound.rtol,
+                                         .atol = bound.atol,
+                                         .worst = out->alone.worst};
     out->allowed = bound.atol + bound.rtol * fabs(out->want);
     out->departs = out->alone.wrong || (s->o->cosine && !(out->alone.cosine >= s->o->min_cosine));
     return NULL;
@@ -216,23 +230,28 @@ static void print_line(struct layers *l, const struct graph_value *v, const stru
     str_free(&at);
 }
 
-static void describe_first(struct layers *l, const struct graph_value *v, const struct verdict *c) {
+static npu_status describe_first(struct layers *l, const struct graph_value *v,
+                                 const struct verdict *c, uint64_t missing) {
     const struct npu_image_result *r = l->slot[v->id].stored->result;
     const struct npu_image_tag *tag = container_find_tag(l->image, r->last_tag);
-    struct str s = {0};
-    str_printf(&s,
+    struct str *s = &l->first;
+    str_printf(s,
                "first layer that departs: tag %" PRIu32 " '%s' (%s @%s), value '%s'; %" PRIu64
                " of %" PRId64 " elements, worst ",
                r->last_tag, tag->layer, tag->op, tag->kernel, v->name, c->alone.wrong,
                graph_value_elems(v));
-    npusim_print_index(&s, v->dims, v->rank, c->alone.worst);
-    str_printf(&s, " is %.9g, expected %.9g (allowed %.3g)", c->got, c->want, c->allowed);
-    if (tag->nnodes) str_puts(&s, "; made from the model's nodes");
+    npusim_print_index(s, v->dims, v->rank, c->alone.worst);
+    str_printf(s, " is %.9g, expected %.9g (allowed %.3g)", c->got, c->want, c->allowed);
+    if (tag->nnodes) str_puts(s, "; made from the model's nodes");
     for (size_t i = 0; i < tag->nnodes && i < 8; i++)
-        str_printf(&s, "%s %s", i ? "," : "", tag->nodes[i]);
-    if (tag->nnodes > 8) str_printf(&s, " and %zu more", tag->nnodes - 8);
-    snprintf(l->first, sizeof l->first, "%s", str_text(&s));
-    str_free(&s);
+        str_printf(s, "%s %s", i ? "," : "", tag->nodes[i]);
+    if (tag->nnodes > 8) str_printf(s, " and %zu more", tag->nnodes - 8);
+    if (missing) str_printf(s, "\n  %" PRIu64 " elements are stored by no instruction", missing);
+    if (!c->result.got) return NULL;
+    struct narrow_found found;
+    NPU_TRY(narrow_find(l->writes, &c->result, &found));
+    narrow_print(s, l->image, l->writes, l->log, &c->result, &found);
+    return NULL;
 }
 
 // Compares a node's result with what its layer stored, which is what later layers read.
@@ -249,13 +268,13 @@ static npu_status check_result(struct npusim *s, struct layers *l, const struct 
         return NULL;
     }
     npu_status st = compare(s, l, n, v, got, &c);
+    c.departs |= missing > 0;
+    l->checked++;
+    if (!st && c.departs && !l->departed++) st = describe_first(l, v, &c, missing);
     if (st) {
         base_free(got);
         return st;
     }
-    c.departs |= missing > 0;
-    l->checked++;
-    if (c.departs && !l->departed++) describe_first(l, v, &c);
     if (c.departs || !s->o->quiet) print_line(l, v, &c, missing);
     const size_t bytes = (size_t)graph_value_bytes(v);
     if (slot->accumulated == slot->alone && memcmp(got, slot->alone, bytes)) {
@@ -320,7 +339,9 @@ static void print_head(struct npusim *s, struct layers *l) {
                "cosine", "layer");
 }
 
-npu_status layers_check(struct npusim *s, struct layers *l) {
+npu_status layers_check(struct npusim *s, struct layers *l, const struct trace_log *log) {
+    l->writes = s->writes;
+    l->log = log;
     print_head(s, l);
     NPU_TRY(set_inputs(s, l));
     uint64_t nodes = 0, done = 0;
@@ -335,9 +356,11 @@ npu_status layers_check(struct npusim *s, struct layers *l) {
     NPU_TRY(str_status(&l->lines));
     progress_end();
     fputs(str_text(&l->lines), stdout);
+    if (l->departed) NPU_TRY(fresh_compare(s, l->writes, log, &l->first));
+    NPU_TRY(str_status(&l->first));
     if (l->departed)
         return npu_fail(DIFFER, "%zu of %zu layers depart from the reference kernels; %s",
-                        l->departed, l->checked, l->first);
+                        l->departed, l->checked, str_text(&l->first));
     if (!s->o->quiet) {
         printf("%zu layers agree with the reference kernels", l->checked);
         if (l->missing) printf(", %zu were not compared: they store no result", l->missing);

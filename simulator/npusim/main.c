@@ -12,9 +12,9 @@
 #include "runtime/base/progress.h"
 #include "runtime/base/standard.h"
 #include "runtime/base/str.h"
-#include "runtime/base/text.h"
 #include "runtime/include/npu/simulator.h"
 #include "simulator/exec/val.h"
+#include "simulator/npusim/crc.h"
 #include "simulator/npusim/layers.h"
 #include "simulator/npusim/report.h"
 
@@ -44,20 +44,6 @@ static npu_status open_device(struct npusim *s) {
     if (!st) st = npu_device_open(npu_simulator_ops(), &config, &s->device);
     str_free(&yaml);
     return st;
-}
-
-static npu_status set_scalars(struct npusim *s) {
-    for (int i = 0; i < s->o->scalar.n; i++) {
-        const struct npusim_pair *p = &s->o->scalar.item[i];
-        uint64_t index;
-        int64_t value;
-        if (!text_parse_u64(p->name, &index) || index > 15 || !text_parse_i64(p->value, &value))
-            return npu_fail(USAGE,
-                            "--scalar %s=%s: expected K=VALUE with K from 0 to 15 and an integer",
-                            p->name, p->value);
-        NPU_TRY(npu_session_set_scalar(s->session, (unsigned)index, (uint64_t)value));
-    }
-    return NULL;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -126,13 +112,16 @@ static npu_status run(struct npusim *s, struct trace_log *log, struct layers **l
     NPU_TRY(npu_session_new(s->device, s->program, &s->session));
     if (s->o->entry) NPU_TRY(npu_session_set_entry(s->session, s->o->entry));
     NPU_TRY(npusim_tensors_list(s));
-    NPU_TRY(set_scalars(s));
+    NPU_TRY(npusim_set_scalars(s));
     NPU_TRY(npusim_set_inputs(s));
     show_progress(s);
+    struct sim_device *d = sim_device_of(s->device);
+    const bool watched = s->o->check_layers || s->o->crc || s->o->crc_against;
     if (s->o->check_layers) NPU_TRY(layers_begin(s, layers));
     progress_end();
-    struct sim_device *d = sim_device_of(s->device);
-    sim_device_begin(d, s->o->trace_file ? log : NULL);
+    s->writes->device = d;
+    if (watched) sim_device_watch(d, writes_add, s->writes);
+    sim_device_begin(d, watched || s->o->trace_file ? log : NULL);
     show_progress(s);
     npu_status st = npu_session_run(s->session, NULL);
     progress_end();
@@ -149,9 +138,12 @@ static npu_status run(struct npusim *s, struct trace_log *log, struct layers **l
     NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs, NULL));
     NPU_TRY(npusim_write_outputs(s));
     show_progress(s);
-    npu_status layers_differ = *layers ? layers_check(s, *layers) : NULL;
+    if (s->o->crc) NPU_TRY(crc_write(npu_program_image_of(s->program), s->writes, s->o->crc));
+    npu_status layers_differ = *layers ? layers_check(s, *layers, log) : NULL;
+    npu_status crc_differ =
+        s->o->crc_against ? crc_compare(s, s->writes, log, s->o->crc_against) : NULL;
     npu_status differ = s->o->expect.n || s->o->expects ? npusim_compare(s) : NULL;
-    return npu_status_join(layers_differ, differ);
+    return npu_status_join(npu_status_join(layers_differ, crc_differ), differ);
 }
 
 int main(int argc, char **argv) {
@@ -161,13 +153,14 @@ int main(int argc, char **argv) {
     struct npusim_options o;
     static struct npusim s;
     static struct trace_log log;
+    static struct writes writes;
     static struct layers *layers;
     npu_status st = NULL;
     if (setjmp(oom)) {
         st = npu_fail(NO_MEMORY, "out of memory");
     } else {
         arena_set_oom(a, &oom);
-        s = (struct npusim){.o = &o, .a = a};
+        s = (struct npusim){.o = &o, .a = a, .writes = &writes};
         st = npusim_options_parse(argc, argv, a, &o);
         npu_status_show_source(o.verbose);
         if (!st) st = choose_code_path();
@@ -175,6 +168,7 @@ int main(int argc, char **argv) {
     }
     progress_end();
     layers_free(layers);
+    writes_deinit(&writes);
     npu_session_free(s.session);
     npu_device_close(s.device);
     npu_program_free(s.program);

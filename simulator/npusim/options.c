@@ -108,6 +108,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         o->check_layers = true;
         o->model = arg;
         break;
+    case KEY_CRC: o->crc = arg; break;
+    case KEY_CRC_AGAINST: o->crc_against = arg; break;
     case KEY_NO_DATA: o->no_data = true; break;
     case KEY_SET: append(p, &o->set, "", arg); break;
     case KEY_SCALAR: append_pair(p, &o->scalar, "scalar", arg); break;
@@ -138,6 +140,8 @@ static npu_status check(const struct npusim_options *o) {
                                "--expect and --expects");
     if (o->no_data && o->check_layers)
         return npu_fail(USAGE, "--no-data computes no values, which --check-layers compares");
+    if (o->no_data && (o->crc || o->crc_against))
+        return npu_fail(USAGE, "--no-data computes no values: it excludes --crc and --crc-against");
     return NULL;
 }
 

@@ -27,7 +27,8 @@ struct npusim_options {
     double rtol, atol, min_cosine;
     bool tolerance, cosine; // --rtol or --atol given; --min-cosine given
     bool check_layers;
-    const char *model; // --check-layers=MODEL; NULL: where the record says
+    const char *model;             // --check-layers=MODEL; NULL: where the record says
+    const char *crc, *crc_against; // files of instructions' CRCs, NULL: none
     const char *entry, *report;
     bool trace;             // cycle report on standard output
     const char *trace_file; // NULL: none

@@ -69,9 +69,10 @@ static void take(struct snapshot *s, const struct exec_foot *foot, const uint8_t
     } while (foot_next(foot, &w));
 }
 
-void snapshots_write(void *ctx, uint32_t tag, int space, const struct exec_foot *foot,
-                     const uint8_t *bytes) {
+void snapshots_write(void *ctx, const struct exec_place *at, int space,
+                     const struct exec_foot *foot, const uint8_t *bytes) {
     struct snapshots *s = ctx;
+    const uint32_t tag = at->tag;
     size_t low = 0, high = s->n; // the first whose first tag is beyond `tag`
     while (low < high) {
         const size_t middle = low + (high - low) / 2;

@@ -30,6 +30,7 @@ struct npusim {
     struct npu_device *device;
     struct npu_session *session;
     struct npusim_tensors in, out, state;
+    struct writes *writes; // lent: what instructions write, collected when somebody asks
 };
 
 // Tensors of an entry point (NULL: the default), in the order of the model.
@@ -63,6 +64,9 @@ NPU_MUST_USE npu_status npusim_check_shape(const struct npusim_tensor *t,
 // Gives every input of the session a value: from files, else from the seed. All faults of files are
 // listed.
 NPU_MUST_USE npu_status npusim_set_inputs(struct npusim *s);
+
+// Gives the session's doorbells the values of --scalar. USAGE.
+NPU_MUST_USE npu_status npusim_set_scalars(struct npusim *s);
 
 // Writes the outputs that were asked for.
 NPU_MUST_USE npu_status npusim_write_outputs(struct npusim *s);

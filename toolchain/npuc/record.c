@@ -225,11 +225,11 @@ static npu_status check_model(const struct npu_image_record *r, const char *mode
                     r->model_crc);
 }
 
-npu_status npuc_remake(const struct npu_program_image *image, const char *program,
-                       const char *model, struct arena *a, struct graph **out) {
+// The options of the record and the graph behind the last pass.
+static npu_status remake(const struct npu_program_image *image, const char *program,
+                         const char *model, struct arena *a, struct npuc_options *o,
+                         struct npuc_result *result) {
     const struct npu_image_record *r = image->record;
-    struct npuc_options o;
-    struct npuc_result result = {0};
     struct span bytes;
     if (!r)
         return npu_fail(USAGE,
@@ -244,14 +244,34 @@ npu_status npuc_remake(const struct npu_program_image *image, const char *progra
                         r->model, program);
     NPU_TRY(file_map_in(a, model, &bytes));
     NPU_TRY(check_model(r, model, bytes));
-    NPU_TRY(hw_parse(image->hw_yaml, strlen(image->hw_yaml), "machine", &result.hw));
-    NPU_TRY_NOTE(recorded_options(r, program, model, a, &o), "%s: record", program);
-    NPU_TRY(npuc_front_end(&o, a, &result));
-    if (!result.graph || npuc_graph_hash(result.graph) != r->graph_hash)
+    NPU_TRY(hw_parse(image->hw_yaml, strlen(image->hw_yaml), "machine", &result->hw));
+    NPU_TRY_NOTE(recorded_options(r, program, model, a, o), "%s: record", program);
+    NPU_TRY(npuc_front_end(o, a, result));
+    if (!result->graph || npuc_graph_hash(result->graph) != r->graph_hash)
         return npu_fail(BAD_INPUT,
                         "this version makes another graph of %s than the one that compiled the "
                         "program (%s): compile it again",
                         model, image->producer);
+    return NULL;
+}
+
+npu_status npuc_remake(const struct npu_program_image *image, const char *program,
+                       const char *model, struct arena *a, struct graph **out) {
+    struct npuc_options o;
+    struct npuc_result result = {0};
+    NPU_TRY(remake(image, program, model, a, &o, &result));
     *out = result.graph;
+    return NULL;
+}
+
+npu_status npuc_recompile(const struct npu_program_image *image, const char *program,
+                          const char *model, struct arena *a,
+                          const struct npu_program_image **out) {
+    struct npuc_options o;
+    struct npuc_result result = {0};
+    NPU_TRY(remake(image, program, model, a, &o, &result));
+    o.target = image->target;
+    NPU_TRY(npuc_back_end(&o, a, &result));
+    *out = result.image;
     return NULL;
 }

@@ -22,4 +22,10 @@ uint64_t npuc_graph_hash(const struct graph *g);
 NPU_MUST_USE npu_status npuc_remake(const struct npu_program_image *image, const char *program,
                                     const char *model, struct arena *a, struct graph **out);
 
+// The same, and compiles that graph for the program's machine with the recorded options: the
+// program as this version makes it. As npuc_remake, and NO_FIT.
+NPU_MUST_USE npu_status npuc_recompile(const struct npu_program_image *image, const char *program,
+                                       const char *model, struct arena *a,
+                                       const struct npu_program_image **out);
+
 #endif

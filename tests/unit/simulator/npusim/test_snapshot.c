@@ -53,7 +53,7 @@ static void put(struct rig *r, uint32_t tag, int space, int64_t at, int64_t n, i
         const uint16_t v = (uint16_t)(first + i);
         memcpy(memory + i * step, &v, 2);
     }
-    snapshots_write(&r->s, tag, space, &f, memory);
+    snapshots_write(&r->s, &(struct exec_place){.tag = tag}, space, &f, memory);
 }
 
 static void expect(struct rig *r, const uint16_t want[6], uint64_t missing) {
