@@ -11,7 +11,7 @@ import re
 import sys
 
 TEXT = {".c", ".h", ".cpp", ".def", ".S", ".ld", ".py", ".sh", ".cmake", ".txt", ".md", ".yaml", ".proto", ".npt",
-        ".nps", ".json"}
+        ".nps", ".json", ".html", ".css", ".js"}
 SOURCE = {".c", ".h", ".cpp", ".def"}
 SKIPPED = {"build", "data", "models", "corpus", "__pycache__", "node_modules"}
 BANNED = [  # calls, where they are allowed, why

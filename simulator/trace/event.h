@@ -30,6 +30,7 @@ struct trace_event {
     int engine; ///< enum isa_engine
     int opcode; ///< enum isa_op
     uint32_t tag;
+    uint32_t pc;                    ///< granule of the code where it stands
     uint32_t id;                    ///< STAMP, OPEN, CLOSE, IRQ: the instruction's id
     uint64_t seq;                   ///< order of dispatch
     uint64_t dispatched;            ///< entered the engine's queue

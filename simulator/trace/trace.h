@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "isa/hw.h"
+#include "runtime/base/file.h"
 #include "runtime/base/str.h"
 #include "simulator/noise/stats.h"
 #include "simulator/trace/event.h"
@@ -121,6 +122,7 @@ struct trace_run {
     const struct trace_tag *tag; ///< in order of first appearance
     size_t ntag;
     struct trace_dram dram;
+    struct span code;        ///< instructions that the events' pc counts in; may be empty
     uint64_t spm_peak_bytes; ///< from the program's plan; 0: unknown
     trace_lookup *lookup;    ///< may be NULL
     void *lookup_ctx;
@@ -172,6 +174,10 @@ NPU_MUST_USE npu_status trace_csv_write(const struct trace_run *run, const struc
 
 /// Endings of view.def with blanks between them, for messages.
 const char *trace_endings(void);
+
+/// A page for a browser: everything above in one file that needs no network (html.h).
+NPU_MUST_USE npu_status trace_html_write(const struct trace_run *run, const struct trace_log *log,
+                                         const char *path);
 
 /// Whether a path's ending names a view of the log.
 bool trace_path_known(const char *path);

@@ -86,6 +86,7 @@ void units_emit(struct units_machine *m, struct trace_event *e, const struct uni
     e->engine = r->engine;
     e->opcode = r->opcode;
     e->tag = r->tag;
+    e->pc = r->pc;
     if (e->kind == TRACE_EVENT_INSN && isa_engine_class(r->engine) != ISA_CLASS_CP &&
         !(r->flags & UNITS_SKIPPED)) {
         e->work = r->work;

@@ -450,6 +450,7 @@ Test(trace, out_of_memory_leaves_no_file) {
     expect_all_or_nothing(&f, temporary("oom.json"), write_trace);
     expect_all_or_nothing(&f, temporary("oom.json.gz"), write_trace);
     expect_all_or_nothing(&f, temporary("oom.csv"), write_trace);
+    expect_all_or_nothing(&f, temporary("oom.html"), write_trace);
     expect_all_or_nothing(&f, temporary("oom_report.json"), write_report);
     trace_log_free(&f.log);
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The HTML report: one file that a browser opens without a network. Order: the page's head with
+// style and scripts, the data, the page's body of scripts that runs when all of it is there.
+#include "simulator/trace/html.h"
+
+#include <string.h>
+
+#include "runtime/base/alloc.h"
+
+// JSON inside an element: the three characters that HTML could read are escapes.
+static void put_json(struct trace_out *o, const char *id, const struct str *json) {
+    struct str *s = trace_out_text(o);
+    str_printf(s, "<script type=\"application/json\" id=\"%s\">", id);
+    const char *text = str_text(json);
+    for (size_t at = 0; at < json->len;) {
+        const size_t plain = strcspn(text + at, "<>&");
+        str_append(s, text + at, plain);
+        at += plain;
+        if (at >= json->len) break;
+        str_printf(s, "\\u00%02x", (unsigned)text[at++]);
+        trace_out_flush(o);
+    }
+    str_puts(s, "</script>\n");
+    trace_out_flush(o);
+}
+
+static npu_status put_text(const struct trace_html *h, const char *id,
+                           npu_status (*make)(const struct trace_html *, struct str *)) {
+    struct str json = {0};
+    npu_status st = make(h, &json);
+    if (!st) st = str_status(&json);
+    if (!st) put_json(h->out, id, &json);
+    str_free(&json);
+    return st;
+}
+
+static npu_status report(const struct trace_html *h, struct str *json) {
+    return trace_report_text(h->run, json);
+}
+
+npu_status trace_html_tag_layers(const struct trace_html *h, int *layer_of_tag) {
+    for (size_t i = 0; i < h->run->ntag; i++) {
+        struct trace_name name = {.layer = -1};
+        const uint32_t tag = h->run->tag[i].tag;
+        const bool known = h->run->lookup && h->run->lookup(h->run->lookup_ctx, tag, &name);
+        layer_of_tag[i] = -1;
+        for (size_t l = 0; l < h->nlayer && layer_of_tag[i] < 0; l++)
+            if (known && name.layer >= 0 ? h->layer[l].name.layer == name.layer
+                                         : h->layer[l].tag == tag)
+                layer_of_tag[i] = (int)l;
+    }
+    return NULL;
+}
+
+npu_status trace_html_write(const struct trace_run *run, const struct trace_log *log,
+                            const char *path) {
+    struct trace_layer *layer = NULL;
+    struct trace_html h = {.run = run, .log = log};
+    NPU_TRY(trace_layers(run, &layer, &h.nlayer));
+    h.layer = layer;
+    npu_status st = trace_out_open(path, &h.out);
+    if (st) {
+        base_free(layer);
+        return st;
+    }
+    str_append(trace_out_text(h.out), trace_html_head, trace_html_head_bytes);
+    st = put_text(&h, "report", report);
+    if (!st) st = put_text(&h, "tables", trace_html_tables);
+    if (!st) st = trace_html_columns(&h);
+    str_append(trace_out_text(h.out), trace_html_tail, trace_html_tail_bytes);
+    base_free(layer);
+    trace_out_fail(h.out, st);
+    return trace_out_close(h.out);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the page's data elements to JSON and typed arrays. What an element holds is described in
+// simulator/trace/html.h and html_column.def.
+"use strict";
+
+const data = (() => {
+  const json = (id) => JSON.parse($(id).textContent);
+
+  function fromBase64(text) {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+    const raw = atob(text);
+    const bytes = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+    return bytes;
+  }
+
+  async function unpack(bytes) {
+    if (typeof DecompressionStream === "undefined") return inflate(bytes);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  async function bytesOf(id) {
+    const node = $("c-" + id);
+    const bytes = await unpack(fromBase64(node.textContent));
+    node.remove(); // the text is not needed twice
+    return bytes;
+  }
+
+  // The narrowest array that holds numbers up to `largest`.
+  function arrayFor(largest, n) {
+    if (largest < 256) return new Uint8Array(n);
+    if (largest < 65536) return new Uint16Array(n);
+    if (largest < 2 ** 32) return new Uint32Array(n);
+    return new Float64Array(n);
+  }
+
+  // Numbers of 7 bits a byte. Those beyond 28 bits leave the integer path.
+  function numbers(bytes, n, kind) {
+    const wide = new Float64Array(n);
+    let at = 0, sum = 0, largest = 0;
+    for (let i = 0; i < n; i++) {
+      let byte = bytes[at++], value = byte & 127;
+      for (let scale = 128; byte > 127; scale *= 128) {
+        byte = bytes[at++];
+        value += (byte & 127) * scale;
+      }
+      if (kind === "delta") value = value % 2 ? -(value + 1) / 2 : value / 2;
+      if (kind !== "plain") value = sum += value;
+      wide[i] = value;
+      if (value > largest) largest = value;
+    }
+    if (at !== bytes.length) throw new Error("a column has another length than it says");
+    if (largest >= 2 ** 32) return wide;
+    const out = arrayFor(largest, n);
+    out.set(wide);
+    return out;
+  }
+
+  // { report, tables, n, column: { name: array }, assembly() }
+  async function load() {
+    const report = json("report"), tables = json("tables");
+    const n = tables.events;
+    const packed = await Promise.all(tables.columns.map((c) => bytesOf(c.name)));
+    const column = {};
+    tables.columns.forEach((c, i) => { column[c.name] = numbers(packed[i], n, c.kind); });
+    let lines = null;
+    const assembly = bytesOf("assembly").then((bytes) => {
+      lines = new TextDecoder().decode(bytes).split("\n");
+    });
+    return { report, tables, n, column, assembly, line: (i) => (lines && i ? lines[i - 1] : "") };
+  }
+
+  return { load };
+})();

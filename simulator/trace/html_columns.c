@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The event log as columns: one stream per row of html_column.def, numbers that are small because
+// they are differences. No column is held in memory.
+#include <stdlib.h>
+#include <string.h>
+
+#include "isa/insn_text.h"
+#include "runtime/base/alloc.h"
+#include "simulator/trace/html.h"
+#include "simulator/trace/pack.h"
+
+// State of a walk over the log in order of start.
+struct walk {
+    const struct trace_html *h;
+    size_t i;               // number among the instructions
+    uint64_t start;         // of the one before
+    int64_t code, tag;      // of the one before
+    const uint32_t *cause;  // per instruction: number of the one that let it start + 1, 0: none
+    const uint32_t *tag_of; // per instruction: index of its tag
+    const uint32_t *place;  // per instruction: line of `code` + 1, 0: unknown
+};
+
+static uint64_t less(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+
+static void column_engine(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, (uint64_t)e->engine);
+}
+
+static void column_opcode(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, (uint64_t)e->opcode);
+}
+
+static void column_seq(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    trace_pack_signed(p, (int64_t)e->seq - w->code);
+    w->code = (int64_t)e->seq;
+}
+
+static void column_place(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)e;
+    trace_pack_signed(p, (int64_t)w->place[w->i] - w->code);
+    w->code = (int64_t)w->place[w->i];
+}
+
+static void column_tag(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)e;
+    trace_pack_signed(p, (int64_t)w->tag_of[w->i] - w->tag);
+    w->tag = w->tag_of[w->i];
+}
+
+static void column_start(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    trace_pack_number(p, e->start - w->start);
+    w->start = e->start;
+}
+
+static void column_queued(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, less(e->ready, e->dispatched));
+}
+
+static void column_waited(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, less(e->start, e->ready));
+}
+
+static void column_read(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, less(e->read, e->start));
+}
+
+static void column_issued(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, less(e->issued, e->start));
+}
+
+static void column_done(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, less(e->done, e->start));
+}
+
+static void column_class(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, (uint64_t)e->wait_class);
+}
+
+static void column_waitfor(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, (uint64_t)(e->wait_engine + 1));
+}
+
+static void column_cause(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)e;
+    trace_pack_number(p, w->cause[w->i] ? w->i + 1 - w->cause[w->i] : 0);
+}
+
+static void column_signal(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    trace_pack_number(p, w->cause[w->i] ? less(e->start, e->cause_cycle) : 0);
+}
+
+static void column_work(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, e->work);
+}
+
+static void column_dramin(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, e->dram_read);
+}
+
+static void column_dramout(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)w;
+    trace_pack_number(p, e->dram_write);
+}
+
+static const struct {
+    const char *name;
+    void (*put)(struct walk *w, struct trace_pack *p, const struct trace_event *e);
+} columns[] = {
+#define HTML_COLUMN(name, kind, meaning) {#name, column_##name},
+#include "simulator/trace/html_column.def"
+};
+
+static bool counts(const struct trace_event *e) {
+    return e->kind == TRACE_EVENT_INSN;
+}
+
+static npu_status put_column(struct walk *w, size_t c) {
+    struct str *s = trace_out_text(w->h->out);
+    struct trace_pack *p;
+    str_printf(s, "<script type=\"text/plain\" id=\"c-%s\">", columns[c].name);
+    NPU_TRY(trace_pack_open(w->h->out, &p));
+    w->i = 0;
+    w->start = 0;
+    w->code = w->tag = 0;
+    for (size_t k = 0; k < w->h->log->count; k++) {
+        const struct trace_event *e = &w->h->log->event[k];
+        if (!counts(e)) continue;
+        columns[c].put(w, p, e);
+        w->i++;
+    }
+    trace_pack_close(p);
+    str_puts(s, "</script>\n");
+    return NULL;
+}
+
+// Who let an instruction start: the last one before it in time that had that number. Numbers start
+// anew with each submission.
+static npu_status find_causes(const struct trace_log *log, uint32_t *cause) {
+    uint64_t seqs = 0;
+    for (size_t k = 0; k < log->count; k++)
+        if (counts(&log->event[k]) && log->event[k].seq >= seqs) seqs = log->event[k].seq + 1;
+    uint32_t *last = base_alloc_array((size_t)seqs + 1, sizeof *last);
+    if (!last) return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", log->count);
+    uint32_t i = 0;
+    for (size_t k = 0; k < log->count; k++) {
+        const struct trace_event *e = &log->event[k];
+        if (!counts(e)) continue;
+        cause[i] = e->cause_seq < seqs && e->wait_engine >= 0 ? last[e->cause_seq] : 0;
+        last[e->seq] = ++i;
+    }
+    base_free(last);
+    return NULL;
+}
+
+struct numbered {
+    uint32_t key, index;
+};
+
+static int by_key(const void *a, const void *b) {
+    const struct numbered *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static npu_status find_tags(const struct trace_html *h, uint32_t *tag_of) {
+    struct numbered *known = base_alloc_array(h->run->ntag + 1, sizeof *known);
+    if (!known) return npu_fail(NO_MEMORY, "no memory for %zu tags", h->run->ntag);
+    for (size_t t = 0; t < h->run->ntag; t++)
+        known[t] = (struct numbered){h->run->tag[t].tag, (uint32_t)t};
+    qsort(known, h->run->ntag, sizeof *known, by_key);
+    size_t i = 0;
+    for (size_t k = 0; k < h->log->count; k++) {
+        if (!counts(&h->log->event[k])) continue;
+        const struct numbered key = {h->log->event[k].tag, 0};
+        const struct numbered *at = bsearch(&key, known, h->run->ntag, sizeof *known, by_key);
+        tag_of[i++] = at ? at->index + 1 : 0;
+    }
+    base_free(known);
+    return NULL;
+}
+
+// A line of assembly per granule where an executed instruction starts, in order of address; its
+// number into place[] of those that start there.
+static npu_status put_code(const struct trace_html *h, uint32_t *place) {
+    const struct span code = h->run->code;
+    const size_t granules = code.size / ISA_GRANULE_BYTES;
+    uint32_t *line = base_alloc_array(granules + 1, sizeof *line);
+    if (!line) return npu_fail(NO_MEMORY, "no memory for %zu granules of code", granules);
+    for (size_t k = 0; k < h->log->count; k++)
+        if (counts(&h->log->event[k]) && h->log->event[k].pc < granules)
+            line[h->log->event[k].pc] = 1;
+    struct str *s = trace_out_text(h->out);
+    struct trace_pack *p;
+    str_puts(s, "<script type=\"text/plain\" id=\"c-assembly\">");
+    npu_status st = trace_pack_open(h->out, &p);
+    uint32_t n = 0;
+    for (size_t g = 0; !st && g < granules; g++) {
+        if (!line[g]) continue;
+        struct isa_insn in;
+        char text[ISA_TEXT_BYTES];
+        const char *why;
+        const size_t at = g * ISA_GRANULE_BYTES;
+        if (isa_decode(code.data + at, code.size - at, &in, &why))
+            isa_print(&in, NULL, text, sizeof text);
+        else
+            text[0] = 0;
+        trace_pack_bytes(p, text, strlen(text));
+        trace_pack_bytes(p, "\n", 1);
+        line[g] = ++n;
+    }
+    if (!st) trace_pack_close(p);
+    str_puts(s, "</script>\n");
+    size_t i = 0;
+    for (size_t k = 0; k < h->log->count; k++) {
+        const struct trace_event *e = &h->log->event[k];
+        if (counts(e)) place[i++] = e->pc < granules ? line[e->pc] : 0;
+    }
+    base_free(line);
+    return st;
+}
+
+npu_status trace_html_columns(const struct trace_html *h) {
+    const size_t n = h->log->count + 1;
+    uint32_t *of = base_alloc_array(3 * n, sizeof *of);
+    if (!of) return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", h->log->count);
+    struct walk w = {.h = h, .cause = of, .tag_of = of + n, .place = of + 2 * n};
+    npu_status st = find_causes(h->log, of);
+    if (!st) st = find_tags(h, of + n);
+    if (!st) st = put_code(h, of + 2 * n);
+    for (size_t c = 0; !st && c < sizeof columns / sizeof *columns; c++)
+        st = put_column(&w, c);
+    base_free(of);
+    return st;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JSON of the HTML report that report.json does not have: words of the tables, peaks of the
+// machine, tags, the program's marks.
+#include <inttypes.h>
+
+#include "runtime/base/alloc.h"
+#include "simulator/trace/html.h"
+
+static void separate(struct str *s, size_t i) {
+    if (i) str_puts(s, ",");
+}
+
+// A list of words under a key.
+static void words(struct str *s, const char *key, int n, const char *(*word)(int)) {
+    str_printf(s, ",\n\"%s\":[", key);
+    for (int i = 0; i < n; i++) {
+        separate(s, (size_t)i);
+        str_json(s, word(i) ? word(i) : "");
+    }
+    str_puts(s, "]");
+}
+
+static const char *class_key(int i) {
+    return trace_class_key((enum trace_class)i);
+}
+static const char *class_title(int i) {
+    return trace_class_title((enum trace_class)i);
+}
+static const char *class_meaning(int i) {
+    return trace_class_meaning((enum trace_class)i);
+}
+static const char *opcode(int i) {
+    const struct isa_insn_desc *d = isa_find((unsigned)i);
+    return d ? d->text : "";
+}
+
+static void columns(struct str *s) {
+    static const char *const column[][3] = {
+#define HTML_COLUMN(name, kind, meaning) {#name, #kind, meaning},
+#include "simulator/trace/html_column.def"
+    };
+    str_puts(s, ",\n\"columns\":[");
+    for (size_t i = 0; i < sizeof column / sizeof *column; i++)
+        str_printf(s, "%s{\"name\":\"%s\",\"kind\":\"%s\",\"meaning\":\"%s\"}", i ? "," : "",
+                   column[i][0], column[i][1], column[i][2]);
+    str_puts(s, "]");
+}
+
+static npu_status tags(const struct trace_html *h, struct str *s) {
+    int *layer = base_alloc_array(h->run->ntag + 1, sizeof *layer);
+    if (!layer) return npu_fail(NO_MEMORY, "no memory for %zu tags", h->run->ntag);
+    npu_status st = trace_html_tag_layers(h, layer);
+    str_puts(s, ",\n\"tags\":[");
+    for (size_t i = 0; i < h->run->ntag; i++)
+        str_printf(s, "%s[%" PRIu32 ",%d]", i ? "," : "", h->run->tag[i].tag, layer[i]);
+    str_puts(s, "]");
+    base_free(layer);
+    return st;
+}
+
+// Rates of the machine: of every type that the program multiplies in, at least f16.
+static void peaks(const struct trace_run *run, struct str *s) {
+    bool used[256] = {false};
+    for (size_t i = 0; i < run->nwork; i++)
+        if (run->work[i].macs && run->work[i].dtype > 0 && run->work[i].dtype < 256)
+            used[run->work[i].dtype] = true;
+    bool any = false;
+    for (int d = 1; d < 256; d++)
+        any |= used[d];
+    if (!any) used[ISA_F16] = true;
+    str_puts(s, ",\n\"peaks\":[");
+    any = false;
+    for (int d = 1; d < 256; d++) {
+        if (!used[d] || !isa_dtype_name(d)) continue;
+        str_printf(s, "%s{\"dtype\":\"%s\",\"macs_per_s\":%.6e}", any ? "," : "", isa_dtype_name(d),
+                   hw_peak_macs_per_s(run->hw, d));
+        any = true;
+    }
+    str_printf(s, "],\n\"dram_bytes_per_cycle\":%.6f,\"vec_lanes\":%" PRId64,
+               hw_dram_bytes_per_cycle(run->hw), run->hw->vec_lanes);
+}
+
+static void marks(const struct trace_html *h, struct str *s) {
+    static const char *const kind[] = {
+#define TRACE_EVENT(NAME, text, meaning) text,
+#include "simulator/trace/event.def"
+    };
+    bool any = false;
+    str_puts(s, ",\n\"marks\":[");
+    for (size_t i = 0; i < h->log->count; i++) {
+        const struct trace_event *e = &h->log->event[i];
+        if (e->kind == TRACE_EVENT_INSN) continue;
+        str_printf(s, "%s[\"%s\",%" PRIu32 ",%" PRIu64 "]", any ? "," : "", kind[e->kind], e->id,
+                   e->start);
+        any = true;
+    }
+    str_puts(s, "]");
+}
+
+static void runs(const struct trace_run *run, struct str *s) {
+    const struct trace_runs *r = &run->runs;
+    if (r->n < 2 || !r->time_us) return;
+    str_puts(s, ",\n\"time_us\":[");
+    for (uint64_t i = 0; i < r->n; i++)
+        str_printf(s, "%s%.6f", i ? "," : "", r->time_us[i]);
+    str_puts(s, "]");
+}
+
+npu_status trace_html_tables(const struct trace_html *h, struct str *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < h->log->count; i++)
+        n += h->log->event[i].kind == TRACE_EVENT_INSN;
+    str_printf(s, "{\"version\":1,\"events\":%zu", n);
+    columns(s);
+    words(s, "class_keys", TRACE_CLASSES, class_key);
+    words(s, "class_titles", TRACE_CLASSES, class_title);
+    words(s, "class_meanings", TRACE_CLASSES, class_meaning);
+    words(s, "engines", ISA_ENGINES, isa_engine_name);
+    words(s, "opcodes", 256, opcode);
+    NPU_TRY(tags(h, s));
+    peaks(h->run, s);
+    marks(h, s);
+    runs(h->run, s);
+    str_puts(s, "}");
+    return NULL;
+}
