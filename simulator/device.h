@@ -39,11 +39,14 @@ bool sim_device_values(const struct sim_device *d);
 
 /// One more timing of what ran.
 struct sim_repeat {
-    uint64_t cycles; // length of the run
-    uint64_t
-        sampled_ps; // of the run's latency: drawn from a fitted model (the host), not simulated
-    double seconds; // host time of the run loop
+    uint64_t cycles;     // of the device, from its start to its end
+    uint64_t latency_ps; // of the run as the host sees it
+    uint64_t sampled_ps; // part of it that is drawn from a fitted model (the host), not simulated
+    double seconds;      // host time of the run loop
 };
+
+/// Latency of a run without noise that takes so many cycles.
+uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles);
 
 /// Times the one job since sim_device_begin once more without computing it again, with the draws of
 /// run number `run`; `noise` NULL or off: it takes the cycles that it took. USAGE when there was

@@ -15,6 +15,7 @@
 #include "runtime/include/npu/simulator.h"
 #include "simulator/core/core.h"
 #include "simulator/device.h"
+#include "simulator/kernel/kernel.h"
 #include "simulator/totals.h"
 
 enum {
@@ -431,6 +432,11 @@ bool sim_device_values(const struct sim_device *d) {
     return d->values;
 }
 
+uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles) {
+    const struct kernel_clock clock = kernel_clock((uint64_t)d->hw.clock_npu_mhz);
+    return kernel_clock_ps(&clock, cycles);
+}
+
 npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, uint64_t run,
                              struct sim_repeat *out) {
     struct core_result r;
@@ -439,6 +445,8 @@ npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, ui
     NPU_TRY(noise_check(&d->hw));
     const struct core_noise draws = {.noise = noise, .at = {.run = run}};
     NPU_TRY(core_repeat(d->core, &draws, NULL, NULL, &r));
-    *out = (struct sim_repeat){.cycles = r.timing.cycles, .seconds = r.run_seconds};
+    *out = (struct sim_repeat){.cycles = r.timing.cycles,
+                               .latency_ps = sim_device_latency_ps(d, r.timing.cycles),
+                               .seconds = r.run_seconds};
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/text.h"
+#include "simulator/noise/noise.h"
 #include "simulator/trace/trace.h"
 
 #ifndef NPU_VERSION
@@ -83,7 +84,6 @@ static void trace_option(struct parse *p, const char *arg) {
 static error_t on_option(int key, char *arg, struct argp_state *state) {
     struct parse *p = state->input;
     struct npusim_options *o = p->o;
-    uint64_t threads;
     switch (key) {
     case KEY_INPUT: append_pair(p, &o->input, "input", arg); break;
     case KEY_INPUTS: o->inputs = arg; break;
@@ -116,7 +116,14 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_ENTRY: o->entry = arg; break;
     case KEY_RUNS: integer(p, "runs", arg, 1, &o->runs); break;
     case KEY_SEED: integer(p, "seed", arg, 0, &o->seed); break;
-    case KEY_THREADS: integer(p, "threads", arg, 1, &threads); break;
+    case KEY_THREADS: integer(p, "threads", arg, 1, &o->threads); break;
+    case KEY_NOISE: fail(p, noise_parse(arg, &o->noise)); break;
+    case KEY_BY_SOURCE:
+        integer(p, "by-source", arg, 0, &o->by_source);
+        o->by_source_given = true;
+        break;
+    case KEY_FIRST_RUN: integer(p, "first-run", arg, 0, &o->first_run); break;
+    case KEY_VERSUS: o->versus = arg; break;
     case KEY_TRACE: trace_option(p, arg); break;
     case KEY_REPORT: o->report = arg; break;
     case KEY_QUIET: o->quiet = true; break;

@@ -32,7 +32,12 @@ struct npusim_options {
     const char *entry, *report;
     bool trace;             // cycle report on standard output
     const char *trace_file; // NULL: none
-    uint64_t runs, seed;
+    uint64_t runs, seed, first_run;
+    uint64_t threads;     // 0: as many as there are processors
+    unsigned noise;       // bit per enum noise_source
+    bool by_source_given; // --by-source
+    uint64_t by_source;   // runs for shares of the variance; 0: none
+    const char *versus;   // another program, NULL: none
     bool no_data, quiet, verbose;
 };
 

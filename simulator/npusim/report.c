@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds files, runs and outputs to the view of the run, and lets the views write.
+#define _POSIX_C_SOURCE 200809L // nl_langinfo
 #include "simulator/npusim/report.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
@@ -52,8 +55,24 @@ static void summary(const struct npusim *s, const struct sim_totals *t, const st
         printf("; simulated at %.1f M cycles/s", (double)t->cycles / runs->median_seconds / 1e6);
     printf("\n");
     if (runs->n > 1)
-        printf("%" PRIu64 " runs: spread 0 cycles; run loop %.3f ms (median)\n", runs->n,
-               runs->median_seconds * 1e3);
+        printf("%" PRIu64 " runs: %srun loop %.3f ms (median)\n", runs->n,
+               s->o->noise == NOISE_OFF ? "spread 0 cycles; " : "", runs->median_seconds * 1e3);
+}
+
+static bool locale_is_utf8(void) {
+    setlocale(LC_CTYPE, "");
+    return !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+// Several runs that may differ, or two programs.
+static npu_status distributions(const struct npusim *s, const struct npusim_runs *runs) {
+    if (!s->o->versus && (runs->n < 2 || s->o->noise == NOISE_OFF)) return NULL;
+    struct str text = {0};
+    npusim_runs_print(&runs->view, locale_is_utf8(), &text);
+    npu_status st = str_status(&text);
+    if (!st) fputs(str_text(&text), stdout);
+    str_free(&text);
+    return st;
 }
 
 static npu_status views(struct npusim *s, const struct trace_run *run,
@@ -73,6 +92,7 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
                          const struct trace_log *log, const struct npusim_runs *runs,
                          const char *fault) {
     if (!s->o->quiet && !s->o->trace && !fault) summary(s, t, hw, runs);
+    if (!s->o->quiet && !fault) NPU_TRY(distributions(s, runs));
     if (!s->o->trace && !s->o->report) return NULL;
     struct trace_output *outputs = NULL;
     if (s->o->report && !s->o->no_data && !fault) NPU_TRY(outputs_of(s, &outputs));
@@ -80,11 +100,8 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
     struct sim_view v;
     npu_status st = sim_view_init(&v, s->program, hw, t, &traffic, s->a);
     v.run.fault = fault;
-    v.run.host_seconds = runs->median_seconds * (double)runs->n;
-    v.run.runs = (struct trace_runs){.n = runs->n,
-                                     .seed = s->o->seed,
-                                     .noise = "off",
-                                     .time_us = runs->time_us};
+    v.run.host_seconds = runs->host_seconds;
+    if (!fault) v.run.runs = runs->view;
     v.run.input = inputs_of(s);
     v.run.ninput = s->in.n;
     v.run.output = outputs;

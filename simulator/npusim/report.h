@@ -3,16 +3,7 @@
 #ifndef NPUSIM_REPORT_H
 #define NPUSIM_REPORT_H
 
-#include "simulator/device.h"
-#include "simulator/npusim/tensors.h"
-
-// Times of --runs, in the order of running.
-struct npusim_runs {
-    uint64_t n, cycles;   // cycles: of every run, they are all the same
-    double *time_us;      // simulated
-    double *wall_seconds; // of the run loop
-    double median_seconds;
-};
+#include "simulator/npusim/runs.h"
 
 // Prints and writes what the options ask for. `log` is finished; it may be empty. `fault` not NULL:
 // the run ended there, there are no outputs.

@@ -102,7 +102,9 @@ static npu_status distribution(const struct trace_runs *r, json_t **out) {
     json_object_set_new(o, "resamples", number(NOISE_RESAMPLES));
     json_object_set_new(o, "intervals", intervals);
     json_object_set_new(o, "histogram", histogram(s));
+    json_object_set_new(o, "quiet_us", real(r->quiet_us));
     json_object_set_new(o, "sampled_mean_us", real(r->sampled_us));
+    json_object_set_new(o, "source_runs", number(r->source_runs));
     add_sources(o, r);
     NPU_TRY(quantiles(r->time_us, r->n, &points));
     json_object_set_new(o, "quantiles_us", points);
@@ -123,6 +125,7 @@ npu_status trace_report_runs(const struct trace_run *run, json_t **out) {
     if (!r.n || !r.time_us) {
         r.n = 1;
         r.time_us = &one;
+        r.quiet_us = one;
         r.summary = NULL;
     }
     if (!r.summary) NPU_TRY(noise_summarise(r.time_us, r.n, r.seed, &summary));

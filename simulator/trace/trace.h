@@ -93,8 +93,10 @@ struct trace_runs {
     const struct noise_summary *summary; ///< of them; NULL: none was made
     const struct trace_source *source;   ///< shares of the variance, nsource of them (may be 0)
     size_t nsource;
-    double sampled_us; ///< mean part of a run that is sampled from a fitted model; the rest is
-                       ///< simulated
+    uint64_t source_runs; ///< runs, from the first on, that the shares are computed from
+    double quiet_us;      ///< the run without noise
+    double sampled_us;    ///< mean part of a run that is sampled from a fitted model; the rest is
+                          ///< simulated
     /// --versus: the same runs of another program, NULL: none; and its times over these.
     const struct trace_runs *versus;
     struct noise_estimate mean_ratio, std_ratio;
