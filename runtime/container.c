@@ -106,10 +106,12 @@ const struct npu_image_segment *container_find_segment(const struct npu_program_
 struct span container_segment_bytes(const struct npu_program_image *image,
                                     const struct npu_image_segment *segment) {
     if (segment->kind == CONTAINER_SEGMENT_CODE) return image->code;
-    if (segment->kind == CONTAINER_SEGMENT_WEIGHTS && image->nweights == 1)
+    const bool state = segment->kind == CONTAINER_SEGMENT_STATE;
+    const uint64_t bytes = state ? segment->initial_bytes : segment->bytes;
+    if ((segment->kind == CONTAINER_SEGMENT_WEIGHTS || state) && image->nweights == 1 && bytes)
         return (struct span){image->weights[0].bytes.data +
                                  (segment->section_offset - image->weights[0].offset),
-                             segment->bytes};
+                             bytes};
     return (struct span){0};
 }
 

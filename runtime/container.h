@@ -65,7 +65,9 @@ struct npu_image_segment {
     uint64_t dram_offset;    // bytes, a multiple of alignment
     uint64_t bytes;          // at least 1
     uint64_t alignment;      // power of two, at most 1 GiB
-    uint64_t section_offset; // code, weights: where its bytes start in section CODE or WEIGHTS
+    uint64_t section_offset; // code, weights: where its bytes start in section CODE or WEIGHTS;
+                             // state: in section WEIGHTS, where initial_bytes is not 0
+    uint64_t initial_bytes;  // state: that many of its bytes have a first value, the rest is zero
 };
 
 /// One submission of an entry point that takes several (eager mode).
@@ -259,8 +261,8 @@ int container_find_entry(const struct npu_program_image *image, const char *name
 const struct npu_image_segment *container_find_segment(const struct npu_program_image *image,
                                                        uint64_t dram_offset);
 
-/// Initial bytes of a code or weights segment of an image that was read (from its code and its one
-/// chunk of constants); an empty span for the other kinds.
+/// Initial bytes of a code, weights or state segment of an image that was read (from its code and
+/// its one chunk of constants; of a state its initial_bytes); an empty span for the other kinds.
 struct span container_segment_bytes(const struct npu_program_image *image,
                                     const struct npu_image_segment *segment);
 

@@ -134,10 +134,23 @@ static void check_segment_source(struct check *c, size_t index, uint64_t weights
                   "segment %zu (weights): %" PRIu64 " bytes from offset %" PRIu64
                   " of section WEIGHTS, which has %" PRIu64,
                   index, s->bytes, s->section_offset, weights_bytes);
+    } else if (s->kind == CONTAINER_SEGMENT_STATE && s->initial_bytes != 0) {
+        if (s->initial_bytes > s->bytes ||
+            !in_range(s->section_offset, s->initial_bytes, weights_bytes))
+            fault(c,
+                  "segment %zu (state): its first %" PRIu64 " of %" PRIu64
+                  " bytes from offset %" PRIu64 " of section WEIGHTS, which has %" PRIu64,
+                  index, s->initial_bytes, s->bytes, s->section_offset, weights_bytes);
     } else if (s->section_offset != 0) {
-        fault(c, "segment %zu (%s): an offset into a section, only code and weights have one",
-              index, container_segment_name(s->kind));
+        fault(
+            c,
+            "segment %zu (%s): an offset into a section, only code, weights and states with first "
+            "values have one",
+            index, container_segment_name(s->kind));
     }
+    if (s->kind != CONTAINER_SEGMENT_STATE && s->initial_bytes != 0)
+        fault(c, "segment %zu (%s): first values, only states have them", index,
+              container_segment_name(s->kind));
 }
 
 static void check_segments(struct check *c) {

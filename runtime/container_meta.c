@@ -88,6 +88,7 @@ struct span container_pack_meta(const struct npu_program_image *image, struct ar
         to->bytes = from->bytes;
         to->alignment = from->alignment;
         to->section_offset = from->section_offset;
+        to->initial_bytes = from->initial_bytes;
     }
     meta.n_entries = image->nentries;
     meta.entries = container_new_messages(a, sizeof(Npu__Entry), entry_any, image->nentries);
@@ -254,8 +255,11 @@ npu_status container_unpack_meta(struct arena *a, struct span bytes,
         const Npu__Segment *from = meta->segments[i];
         segments[i] = (struct npu_image_segment){(enum container_segment_kind)(
                                                      from->kind <= 255 ? from->kind : 0),
-                                                 from->dram_offset, from->bytes, from->alignment,
-                                                 from->section_offset};
+                                                 from->dram_offset,
+                                                 from->bytes,
+                                                 from->alignment,
+                                                 from->section_offset,
+                                                 from->initial_bytes};
     }
     struct npu_image_entry *entries = ARENA_ARRAY(a, struct npu_image_entry, meta->n_entries);
     for (size_t i = 0; i < meta->n_entries; i++)

@@ -65,7 +65,6 @@ static npu_status check_machine(const struct npu_device *device,
     return st;
 }
 
-// State tensors start as zero.
 static npu_status write_zeros(struct npu_session *s, uint64_t offset, uint64_t bytes) {
     memset(s->buffer, 0, CONVERT_BYTES);
     while (bytes > 0) {
@@ -82,8 +81,10 @@ static npu_status load_segment(struct npu_session *s, const struct npu_image_seg
     const struct npu_device_ops *ops = s->device->ops;
     struct span bytes = container_segment_bytes(s->program->image, segment);
     uint64_t address = s->base + segment->dram_offset;
-    if (segment->kind == CONTAINER_SEGMENT_STATE)
-        return write_zeros(s, segment->dram_offset, segment->bytes);
+    if (segment->kind == CONTAINER_SEGMENT_STATE) { // what has no first value is zero
+        if (bytes.size) NPU_TRY(ops->write(s->device->handle, address, bytes));
+        return write_zeros(s, segment->dram_offset + bytes.size, segment->bytes - bytes.size);
+    }
     if (bytes.size == 0) return NULL; // unwritten
     if (ops->map_const) return ops->map_const(s->device->handle, address, bytes);
     return ops->write(s->device->handle, address, bytes);
@@ -268,6 +269,16 @@ npu_status npu_session_write(struct npu_session *s, enum npu_role role, size_t i
     NPU_TRY(check_buffer(t, dtype, bytes));
     NPU_TRY(write_tensor(s, t, dtype, data));
     slot_of(s, t)->written = true;
+    return NULL;
+}
+
+npu_status npu_session_reset(struct npu_session *s) {
+    const struct npu_program_image *image = s->program->image;
+    NPU_TRY(check_idle(s));
+    for (size_t i = 0; i < image->nsegments; i++)
+        if (image->segments[i].kind == CONTAINER_SEGMENT_STATE)
+            NPU_TRY_NOTE(load_segment(s, &image->segments[i]), "states of program '%s'",
+                         image->name);
     return NULL;
 }
 

@@ -84,6 +84,18 @@ static npu_status set_named(struct npusim *s, const struct npusim_pair *p, bool 
     return st;
 }
 
+// What states are before the run, kept when layers are to be compared.
+static npu_status keep_states(struct npusim *s) {
+    for (size_t i = 0; i < s->state.n && s->o->check_layers; i++) {
+        struct npusim_tensor *t = &s->state.item[i];
+        const size_t bytes = (size_t)npu_dtype_bytes(t->info.dtype, t->info.elements);
+        void *own = arena_alloc(s->a, bytes ? bytes : 1);
+        NPU_TRY(npu_session_read(s->session, NPU_STATE, t->index, t->info.dtype, own, bytes));
+        t->values = own;
+    }
+    return NULL;
+}
+
 npu_status npusim_set_inputs(struct npusim *s) {
     struct diag faults = {0};
     bool *given = ARENA_ARRAY(s->a, bool, s->in.n);
@@ -109,6 +121,7 @@ npu_status npusim_set_inputs(struct npusim *s) {
                 USAGE,
                 "--inputs %s: no file in it belongs to an input (%s.npy, in_%s.npy, input_0.pb)",
                 s->o->inputs, s->in.item[0].file, s->in.item[0].file));
+    diag_add(&faults, keep_states(s));
     return diag_finish(&faults);
 }
 

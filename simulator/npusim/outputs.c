@@ -67,17 +67,24 @@ static npu_status write_one(struct npusim *s, const struct npusim_tensor *t, con
     return npy_write(path, &out);
 }
 
+// An output by name or position, else a state by name.
+static npu_status find(const struct npusim *s, const char *option, const char *name,
+                       struct npusim_tensor **out) {
+    size_t k;
+    npu_status st = npusim_tensors_find(&s->out, option, name, &k);
+    *out = st ? NULL : &s->out.item[k];
+    for (k = 0; !*out && k < s->state.n; k++)
+        if (strcmp(s->state.item[k].info.name, name) == 0) *out = &s->state.item[k];
+    if (!*out) return st;
+    npu_status_free(st);
+    return NULL;
+}
+
 npu_status npusim_write_outputs(struct npusim *s) {
     for (int i = 0; i < s->o->output.n; i++) {
-        const struct npusim_pair *p = &s->o->output.item[i];
-        size_t k;
-        npu_status st = npusim_tensors_find(&s->out, "output", p->name, &k);
-        const struct npusim_tensor *t = st ? NULL : &s->out.item[k];
-        for (k = 0; !t && k < s->state.n; k++)
-            if (strcmp(s->state.item[k].info.name, p->name) == 0) t = &s->state.item[k];
-        if (!t) return st;
-        npu_status_free(st);
-        NPU_TRY(write_one(s, t, p->value));
+        struct npusim_tensor *t;
+        NPU_TRY(find(s, "output", s->o->output.item[i].name, &t));
+        NPU_TRY(write_one(s, t, s->o->output.item[i].value));
     }
     if (!s->o->outputs) return NULL;
     NPU_TRY(npusim_tensors_distinct(&s->out, "output"));
@@ -139,11 +146,11 @@ npu_status npusim_compare(struct npusim *s) {
     if (s->o->expects) st = npusim_tensors_distinct(&s->out, "expect");
     if (s->o->expects && !st) st = npusim_check_folder("expects", s->o->expects);
     for (int i = 0; i < s->o->expect.n && !st; i++, compared++) {
-        size_t k = 0;
-        st = npusim_tensors_find(&s->out, "expect", s->o->expect.item[i].name, &k);
+        struct npusim_tensor *t = NULL;
+        st = find(s, "expect", s->o->expect.item[i].name, &t);
         if (st) break;
-        named[k] = true;
-        st = compare_one(s, &s->out.item[k], s->o->expect.item[i].value, &line, &differs);
+        if (t->info.role == NPU_OUTPUT) named[t - s->out.item] = true;
+        st = compare_one(s, t, s->o->expect.item[i].value, &line, &differs);
     }
     for (size_t i = 0; s->o->expects && i < s->out.n && !st; i++) {
         const char *path = named[i] ? NULL

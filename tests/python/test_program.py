@@ -160,6 +160,24 @@ class States(unittest.TestCase):
                 p.states["total"] = [1.0]
 
 
+    def test_a_decoder_keeps_its_cache(self):
+        folder = DATA / "pt2" / "decoder"
+        tokens, logits = Array(folder / "tokens.npy"), Array(folder / "logits.npy")
+        width = len(logits.values) // len(tokens.values)
+        for dtype, atol in (("f32", 2e-5), ("f16", 1e-2)):
+            for model in ("model.pt2", "model.core.pt2"):
+                with npu.compile(folder / model, target="edge", dtype=dtype) as p:
+                    self.assertEqual([t.name for t in p.outputs], ["out0"])
+                    self.assertEqual(sorted(p.states), ["at", "layers.0.k", "layers.0.v", "seen"])
+                    for _ in range(2):
+                        self.assertEqual(flat(p.states["seen"]), [3.0])
+                        for i, token in enumerate(tokens.values):
+                            want = logits.values[i * width : (i + 1) * width]
+                            close(self, p([[token]]), want, atol)
+                        self.assertEqual(flat(p.states["at"]), [8])
+                        p.states.reset()
+
+
 class Lifetime(unittest.TestCase):
     def test_closed(self):
         p = npu.compile(COUNTER, target="tiny")

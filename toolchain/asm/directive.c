@@ -99,8 +99,9 @@ static void segment(struct asm_state *s, struct asm_line *line) {
     struct asm_arg args[] = {{.key = "at", .type = ASM_U64, .out = &g.dram_offset},
                              {.key = "bytes", .type = ASM_U64, .out = &g.bytes},
                              {.key = "align", .type = ASM_U64, .out = &g.alignment},
-                             {.key = "offset", .type = ASM_U64, .out = &g.section_offset}};
-    if (!asm_args(s, line, args, 4)) return;
+                             {.key = "offset", .type = ASM_U64, .out = &g.section_offset},
+                             {.key = "initial", .type = ASM_U64, .out = &g.initial_bytes}};
+    if (!asm_args(s, line, args, 5)) return;
     if (!args[0].given || (!args[1].given && g.kind != CONTAINER_SEGMENT_CODE)) {
         asm_fault(s, line, line->end, "%s is missing", args[0].given ? "bytes=N" : "at=BYTES");
         return;

@@ -165,6 +165,7 @@ static void put_tensors(struct str *out, const struct npu_program_image *m) {
         str_printf(out, ".segment %s at=0x%" PRIx64 " bytes=%" PRIu64 " align=%" PRIu64,
                    container_segment_name(g->kind), g->dram_offset, g->bytes, g->alignment);
         put_key(out, "offset", g->section_offset);
+        put_key(out, "initial", g->initial_bytes);
         str_putc(out, '\n');
     }
     str_printf(out, ".dram %" PRIu64 "\n", m->dram_bytes);

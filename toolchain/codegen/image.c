@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program image: what the container stores about a compiled model.
 //
-// DRAM of a program: weights, inputs, outputs, scratch (toolchain/plan), then the code.
+// DRAM of a program: weights, states, inputs, outputs, scratch (toolchain/plan), then the code.
 #include <string.h>
 
 #include "runtime/base/hw_yaml.h"
@@ -38,24 +38,64 @@ static void tensors(struct tile_program *p, const struct graph *g,
         ARENA_ARRAY(p->arena, struct npu_image_tensor, (size_t)(g->ninput + g->noutput) + 1);
     size_t n = 0;
     for (int i = 0; i < g->ninput; i++)
-        add_tensor(p, g->inputs[i], CONTAINER_ROLE_INPUT, TILE_INPUT, &t[n++]);
+        if (!g->inputs[i]->is_state)
+            add_tensor(p, g->inputs[i], CONTAINER_ROLE_INPUT, TILE_INPUT, &t[n++]);
     for (int i = 0; i < g->noutput; i++)
-        add_tensor(p, g->outputs[i], CONTAINER_ROLE_OUTPUT, TILE_OUTPUT, &t[n++]);
+        if (!g->outputs[i]->state)
+            add_tensor(p, g->outputs[i], CONTAINER_ROLE_OUTPUT, TILE_OUTPUT, &t[n++]);
+    for (int i = 0; i < g->ninput; i++)
+        if (g->inputs[i]->is_state)
+            add_tensor(p, g->inputs[i], CONTAINER_ROLE_STATE, TILE_STATE, &t[n++]);
     image->tensors = t;
     image->ntensors = n;
 }
 
+static enum container_segment_kind segment_kind(enum tile_kind kind) {
+    switch (kind) {
+    case TILE_WEIGHT: return CONTAINER_SEGMENT_WEIGHTS;
+    case TILE_SCRATCH: return CONTAINER_SEGMENT_SCRATCH;
+    case TILE_STATE: return CONTAINER_SEGMENT_STATE;
+    case TILE_ONCHIP:
+    case TILE_INPUT:
+    case TILE_OUTPUT: break;
+    }
+    return CONTAINER_SEGMENT_IO;
+}
+
+static bool has_initial(const struct tile_buf *b) {
+    return b->kind == TILE_STATE && b->nblock > 0;
+}
+
+// Section WEIGHTS: constants where they lie in DRAM, from its start; behind them, as in DRAM, what
+// states start as.
+static uint64_t initial_offset(const struct tile_program *p) {
+    int64_t end = 0;
+    for (int i = 0; i < p->nbuf; i++) {
+        const struct tile_buf *b = p->bufs[i];
+        if (b->kind == TILE_WEIGHT && b->first_op >= 0 && b->addr[0] + b->bytes > end)
+            end = b->addr[0] + b->bytes;
+    }
+    return (uint64_t)(end + CODE_ALIGN - 1) / CODE_ALIGN * CODE_ALIGN;
+}
+
+// Bytes of the segment that have a first value other than zero.
+static uint64_t initial_bytes(const struct tile_program *p, int64_t from) {
+    int64_t end = from;
+    for (int i = 0; i < p->nbuf; i++)
+        if (has_initial(p->bufs[i]) && p->bufs[i]->addr[0] + p->bufs[i]->bytes > end)
+            end = p->bufs[i]->addr[0] + p->bufs[i]->bytes;
+    return (uint64_t)(end - from);
+}
+
 static void segments(struct tile_program *p, struct npu_program_image *image) {
-    struct plan_segment plan[4];
+    struct plan_segment plan[PLAN_SEGMENTS];
     int n = plan_segments(p, plan);
-    struct npu_image_segment *s = ARENA_ARRAY(p->arena, struct npu_image_segment, 6);
+    struct npu_image_segment *s =
+        ARENA_ARRAY(p->arena, struct npu_image_segment, PLAN_SEGMENTS + 2);
     size_t out = 0;
     uint64_t end = 0;
     for (int i = 0; i < n; i++) {
-        enum container_segment_kind kind = plan[i].kind == TILE_WEIGHT ? CONTAINER_SEGMENT_WEIGHTS
-                                           : plan[i].kind == TILE_SCRATCH
-                                               ? CONTAINER_SEGMENT_SCRATCH
-                                               : CONTAINER_SEGMENT_IO;
+        enum container_segment_kind kind = segment_kind(plan[i].kind);
         end = (uint64_t)(plan[i].offset + plan[i].bytes);
         if (kind == CONTAINER_SEGMENT_IO && out && s[out - 1].kind == kind) {
             s[out - 1].bytes = end - s[out - 1].dram_offset;
@@ -65,6 +105,9 @@ static void segments(struct tile_program *p, struct npu_program_image *image) {
                                               .dram_offset = (uint64_t)plan[i].offset,
                                               .bytes = (uint64_t)plan[i].bytes,
                                               .alignment = CODE_ALIGN};
+        if (kind != CONTAINER_SEGMENT_STATE) continue;
+        s[out - 1].initial_bytes = initial_bytes(p, plan[i].offset);
+        if (s[out - 1].initial_bytes) s[out - 1].section_offset = initial_offset(p);
     }
     end = (end + CODE_ALIGN - 1) / CODE_ALIGN * CODE_ALIGN;
     s[out++] = (struct npu_image_segment){.kind = CONTAINER_SEGMENT_CODE,
@@ -85,15 +128,21 @@ static void weights(struct tile_program *p, struct npu_program_image *image) {
     struct npu_image_weights *w =
         ARENA_ARRAY(p->arena, struct npu_image_weights, (size_t)p->nbuf + 1);
     size_t n = 0;
-    for (int i = 0; i < p->nbuf; i++) {
-        const struct tile_buf *b = p->bufs[i];
-        if (b->kind != TILE_WEIGHT || b->first_op < 0) continue;
-        const void *lent = tile_lent(b);
-        w[n++] = (struct npu_image_weights){.offset = (uint64_t)b->addr[0],
-                                            .bytes = {.data = lent, .size = (size_t)b->bytes},
-                                            .make = lent ? NULL : make_constant,
-                                            .of = b};
-    }
+    int64_t states = -1; // address of the first; they stand in the order of their addresses
+    uint64_t behind = initial_offset(p);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < p->nbuf; i++) {
+            const struct tile_buf *b = p->bufs[i];
+            bool constant = b->kind == TILE_WEIGHT && b->first_op >= 0;
+            if (b->kind == TILE_STATE && states < 0) states = b->addr[0];
+            if (pass == 0 ? !constant : !has_initial(b)) continue;
+            const void *lent = tile_lent(b);
+            uint64_t at = (uint64_t)(pass == 0 ? b->addr[0] : b->addr[0] - states);
+            w[n++] = (struct npu_image_weights){.offset = pass == 0 ? at : behind + at,
+                                                .bytes = {.data = lent, .size = (size_t)b->bytes},
+                                                .make = lent ? NULL : make_constant,
+                                                .of = b};
+        }
     image->weights = w;
     image->nweights = n;
 }

@@ -269,6 +269,7 @@ struct graph_node *graph_single_user(const struct graph *g, const struct graph_v
 // Makes `with` the graph output that `old` was.
 static void replace_output(struct graph *g, struct graph_value *old, struct graph_value *with) {
     const char *name = old->name, *file_name = old->file_name;
+    struct graph_value *state = old->state;
     enum isa_dtype file_dtype = old->file_dtype;
     if (!with->producer || with->is_output) {
         struct graph_node *n = graph_add_node(g, GRAPH_COPY, name, 1, &with, NULL);
@@ -281,6 +282,8 @@ static void replace_output(struct graph *g, struct graph_value *old, struct grap
     with->is_output = true;
     with->file_dtype = file_dtype;
     with->file_name = file_name;
+    with->state = state;
+    old->state = NULL;
     for (int k = 0; k < g->noutput; k++)
         if (g->outputs[k] == old) g->outputs[k] = with;
 }

@@ -297,6 +297,8 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
     for (const struct graph_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nin; k++)
             used[n->inputs[k]->id] = true;
+    for (int k = 0; k < g->ninput; k++)
+        if (g->inputs[k]->initial) used[g->inputs[k]->initial->id] = true;
     npu_status failed = NULL;
     for (int k = 0; k < g->nvalue && !failed; k++) {
         const struct graph_value *v = g->values[k];
@@ -315,6 +317,14 @@ static npu_status print(const struct graph *g, struct str *out, struct sink *to)
         if (v->file_name) {
             str_puts(out, " name=");
             put_quoted(out, v->file_name);
+        }
+        if (v->state) {
+            str_puts(out, " state=");
+            put_name(out, v->state);
+        }
+        if (v->state && v->state->initial) {
+            str_puts(out, " initial=");
+            put_name(out, v->state->initial);
         }
         str_putc(out, '\n');
     }

@@ -78,6 +78,29 @@ static npu_status check_node(const struct graph *g, const struct graph_node *n,
     return check_shapes(g, n);
 }
 
+static bool same_shape(const struct graph_value *a, const struct graph_value *b) {
+    bool same = a->rank == b->rank;
+    for (int d = 0; d < a->rank && same; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+// An output that is the next value of a state.
+static npu_status check_state(const struct graph *g, const struct graph_value *v) {
+    const struct graph_value *s = v->state;
+    if (!s->is_input || !s->is_state)
+        return npu_fail(BAD_INPUT, "output '%s' is the next value of '%s', which is no state",
+                        v->name, s->name);
+    if ((!v->producer && !v->data) || !same_shape(v, s) || v->dtype != s->dtype ||
+        (s->initial && !same_shape(s->initial, s)))
+        return npu_fail(BAD_INPUT, "state '%s' and its next value '%s' differ in shape or type",
+                        s->name, v->name);
+    for (int k = 0; k < g->noutput; k++)
+        if (g->outputs[k] != v && g->outputs[k]->state == s)
+            return npu_fail(BAD_INPUT, "state '%s' has two next values", s->name);
+    return NULL;
+}
+
 static npu_status verify(const struct graph *g, bool *defined) {
     for (int k = 0; k < g->nvalue; k++) {
         const struct graph_value *v = g->values[k];
@@ -101,6 +124,7 @@ static npu_status verify(const struct graph *g, bool *defined) {
         const struct graph_value *v = g->outputs[k];
         if (!v->is_output || g->values[v->id] != v || !defined[v->id])
             return npu_fail(BAD_INPUT, "output '%s' is not computed", v->name);
+        if (v->state) NPU_TRY(check_state(g, v));
         for (int i = 0; i < k; i++)
             if (g->outputs[i] == v) return npu_fail(BAD_INPUT, "output '%s' stands twice", v->name);
     }

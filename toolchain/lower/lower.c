@@ -123,7 +123,7 @@ static npu_status copy_outputs(struct lower *L) {
         bool again = false;
         for (int j = 0; j < i; j++)
             again = again || L->g->outputs[j] == v;
-        if (again || (!v->is_input && !v->data)) continue;
+        if (again || v->state || (!v->is_input && !v->data)) continue;
         struct graph_node n = {.op = GRAPH_COPY, .name = v->name};
         L->node = &n;
         L->kernel = tile_kernel_begin(L->p, v->name, "copy", "copy", NULL, 0);
@@ -136,6 +136,26 @@ static npu_status copy_outputs(struct lower *L) {
         memcpy(a.size, v->dims, sizeof v->dims);
         a.out.buf =
             tile_add_dram(L->p, v->name, TILE_OUTPUT, lower_max(graph_value_bytes(v), 1), NULL, v);
+        NPU_TRY(lower_affine_run(L, &a));
+    }
+    return NULL;
+}
+
+// What states become, behind everything that reads them.
+static npu_status copy_states(struct lower *L) {
+    for (int i = 0; i < L->g->noutput; i++) {
+        const struct graph_value *v = L->g->outputs[i], *s = v->state;
+        if (!s || L->place[v->id].buf == L->place[s->id].buf) continue;
+        struct graph_node n = {.op = GRAPH_COPY, .name = s->name};
+        L->node = &n;
+        L->kernel = tile_kernel_begin(L->p, s->name, "state", "copy", NULL, 0);
+        L->kernel->text = arena_printf(L->a, "%%%s = state %%%s", s->name, v->name);
+        L->kernel->input_bytes = L->kernel->output_bytes = graph_value_bytes(v);
+        struct lower_affine a = {.rank = v->rank,
+                                 .has = {true, false, false},
+                                 .in = {L->place[v->id]},
+                                 .out = L->place[s->id]};
+        memcpy(a.size, v->dims, sizeof v->dims);
         NPU_TRY(lower_affine_run(L, &a));
     }
     return NULL;
@@ -221,7 +241,8 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
             L->p->kernels[first]->resident_bytes = live[i];
     }
     L->resident_bytes = 0;
-    return copy_outputs(L);
+    NPU_TRY(copy_outputs(L));
+    return copy_states(L);
 }
 
 static struct lower lowering(const struct graph *g, const struct hw *hw,

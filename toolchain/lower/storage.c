@@ -272,16 +272,86 @@ static void push(struct lower *L, const struct graph_node *n) {
     }
 }
 
+static bool same_place(const struct graph_value *v, const struct lower_view *a,
+                       const struct lower_view *b) {
+    bool same = a->buf == b->buf && a->offset == b->offset;
+    for (int d = 0; d < v->rank && same; d++)
+        same = v->dims[d] == 1 || a->stride[d] == b->stride[d];
+    return same;
+}
+
+static bool moves_nothing(const struct graph_node *n) {
+    return n && (n->op == GRAPH_RESHAPE || n->op == GRAPH_TRANSPOSE);
+}
+
+// Where x lies, a view of s that nothing else reads; false when it is no such view.
+static bool sole_view(const struct lower *L, const struct graph_value *s,
+                      const struct graph_value *x, struct lower_view *place) {
+    struct lower_view of;
+    if (graph_count_uses(L->g, x) != 1) return false;
+    if (x == s) {
+        *place = L->place[s->id];
+        return true;
+    }
+    return moves_nothing(x->producer) && sole_view(L, s, x->producer->inputs[0], &of) &&
+           forward(x->producer, &of, place);
+}
+
+// A state whose only reader makes its next value from it, element by element, is changed where
+// it lies.
+static bool in_place(const struct lower *L, const struct graph_value *next) {
+    const struct graph_value *s = next->state, *v = next;
+    struct lower_view to = L->place[s->id], from;
+    if (s->has_order || next->has_order || s->dtype != next->dtype) return false;
+    for (; moves_nothing(v->producer); v = v->producer->inputs[0]) {
+        struct lower_view in;
+        if (!backward(v->producer, 0, &to, &in)) return false;
+        to = in;
+    }
+    const struct graph_node *n = v->producer;
+    for (int k = 0; n && n->op == GRAPH_MAP && k < n->nin; k++) {
+        const struct graph_value *x = n->inputs[k];
+        bool same = x->rank == v->rank && sole_view(L, s, x, &from);
+        for (int d = 0; d < v->rank && same; d++)
+            same = x->dims[d] == v->dims[d];
+        if (same) return same_place(v, &from, &to);
+    }
+    return false;
+}
+
+// A buffer that holds its first value.
+static void own_state(struct lower *L, const struct graph_value *v) {
+    own(L, v, TILE_STATE, NULL);
+    if (!v->initial) return;
+    struct tile_block whole = {.from = v->initial->data,
+                               .from_dtype = graph_data_dtype(v->initial),
+                               .dtype = v->dtype,
+                               .rank = v->rank};
+    memcpy(whole.size, v->dims, sizeof v->dims);
+    graph_value_strides(v, whole.to_stride);
+    memcpy(whole.from_stride, whole.to_stride, sizeof whole.to_stride);
+    tile_set_blocks(L->p, L->place[v->id].buf, &whole, 1);
+}
+
 npu_status lower_storage(struct lower *L) {
     const struct graph *g = L->g;
     L->place = ARENA_ARRAY(L->a, struct lower_view, (size_t)g->nvalue + 1);
     L->placed = ARENA_ARRAY(L->a, bool, (size_t)g->nvalue + 1);
-    for (int i = 0; i < g->ninput; i++)
-        own(L, g->inputs[i], TILE_INPUT, NULL);
+    for (int i = 0; i < g->ninput; i++) {
+        if (g->inputs[i]->is_state)
+            own_state(L, g->inputs[i]);
+        else
+            own(L, g->inputs[i], TILE_INPUT, NULL);
+    }
     for (int i = 0; i < g->nvalue; i++)
         if (g->values[i] && g->values[i]->data && !L->placed[i]) own_constant(L, g->values[i]);
-    for (int i = 0; i < g->noutput; i++)
-        if (!L->placed[g->outputs[i]->id]) own(L, g->outputs[i], TILE_OUTPUT, NULL);
+    for (int i = 0; i < g->noutput; i++) {
+        const struct graph_value *v = g->outputs[i];
+        if (v->state && in_place(L, v))
+            put(L, v, &L->place[v->state->id]);
+        else if (!L->placed[v->id])
+            own(L, v, TILE_OUTPUT, NULL);
+    }
     for (const struct graph_node *n = g->last; n; n = n->prev) {
         struct lower_view p;
         if (!is_view(n) && n->op != GRAPH_CONCAT) continue;
@@ -303,14 +373,6 @@ npu_status lower_storage(struct lower *L) {
                 own(L, v, TILE_SCRATCH, NULL);
         }
     return NULL;
-}
-
-static bool same_place(const struct graph_value *v, const struct lower_view *a,
-                       const struct lower_view *b) {
-    bool same = a->buf == b->buf && a->offset == b->offset;
-    for (int d = 0; d < v->rank && same; d++)
-        same = v->dims[d] == 1 || a->stride[d] == b->stride[d];
-    return same;
 }
 
 bool lower_is_part(const struct lower *L, const struct graph_node *n, int k) {

@@ -98,7 +98,8 @@ void npuc_info(const struct npu_program_image *image, struct str *out) {
     for (size_t i = 0; i < image->ntensors; i++) {
         const struct npu_image_tensor *t = &image->tensors[i];
         if (t->role == CONTAINER_ROLE_OUTPUT) continue;
-        str_printf(out, "in  %%%s : %s", t->name, isa_dtype_name(t->dtype));
+        str_printf(out, "%s %%%s : %s", t->role == CONTAINER_ROLE_STATE ? "state" : "in ", t->name,
+                   isa_dtype_name(t->dtype));
         shape(t->dims, t->rank, out);
         str_puts(out, "\n");
     }

@@ -165,11 +165,11 @@ npu_status plan_onchip(struct tile_program *p) {
 }
 
 npu_status plan_dram(struct tile_program *p, const struct plan_options *options) {
-    static const enum tile_kind straight[] = {TILE_WEIGHT, TILE_INPUT, TILE_OUTPUT};
+    static const enum tile_kind straight[] = {TILE_WEIGHT, TILE_STATE, TILE_INPUT, TILE_OUTPUT};
     int64_t at = 0;
     int where;
     tile_live_ranges(p);
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (int i = 0; i < p->nbuf; i++) {
             struct tile_buf *b = p->bufs[i];
             if (b->space != ISA_DRAM || b->kind != straight[k] ||
@@ -198,10 +198,11 @@ npu_status plan_dram(struct tile_program *p, const struct plan_options *options)
     return NULL;
 }
 
-int plan_segments(const struct tile_program *p, struct plan_segment out[4]) {
-    static const enum tile_kind kinds[] = {TILE_WEIGHT, TILE_INPUT, TILE_OUTPUT, TILE_SCRATCH};
+int plan_segments(const struct tile_program *p, struct plan_segment out[PLAN_SEGMENTS]) {
+    static const enum tile_kind kinds[PLAN_SEGMENTS] = {TILE_WEIGHT, TILE_STATE, TILE_INPUT,
+                                                        TILE_OUTPUT, TILE_SCRATCH};
     int n = 0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < PLAN_SEGMENTS; k++) {
         int64_t lo = -1, hi = 0;
         for (int i = 0; i < p->nbuf; i++) {
             const struct tile_buf *b = p->bufs[i];

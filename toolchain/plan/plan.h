@@ -16,9 +16,9 @@ struct plan_options {
 // excess in bytes.
 NPU_MUST_USE npu_status plan_onchip(struct tile_program *p);
 
-// DRAM buffers: weights, inputs, outputs, scratch, each segment 64-byte aligned from address 0;
-// fills addr[0], dram_bytes and the scratch peak and bound. NO_FIT when the machine's DRAM is
-// smaller.
+// DRAM buffers: weights, states, inputs, outputs, scratch, each segment 64-byte aligned from
+// address 0; fills addr[0], dram_bytes and the scratch peak and bound. NO_FIT when the machine's
+// DRAM is smaller.
 NPU_MUST_USE npu_status plan_dram(struct tile_program *p, const struct plan_options *options);
 
 // Where segments begin, after plan_dram.
@@ -26,6 +26,7 @@ struct plan_segment {
     enum tile_kind kind;
     int64_t offset, bytes;
 };
-int plan_segments(const struct tile_program *p, struct plan_segment out[4]);
+#define PLAN_SEGMENTS 5
+int plan_segments(const struct tile_program *p, struct plan_segment out[PLAN_SEGMENTS]);
 
 #endif

@@ -5,7 +5,7 @@
 #include "runtime/base/str.h"
 #include "toolchain/tile/tile.h"
 
-static const char *const kinds[] = {"on-chip", "input", "output", "weight", "scratch"};
+static const char *const kinds[] = {"on-chip", "input", "output", "weight", "scratch", "state"};
 static const char *const phases[] = {"load", "compute", "store"};
 
 static void print_buf(const struct tile_buf *b, struct str *out) {

@@ -28,7 +28,8 @@
 #define TILE_OPERANDS 5
 
 enum tile_phase { TILE_LOAD, TILE_COMPUTE, TILE_STORE };
-enum tile_kind { TILE_ONCHIP, TILE_INPUT, TILE_OUTPUT, TILE_WEIGHT, TILE_SCRATCH };
+// STATE: holds a value when the program starts, and is written.
+enum tile_kind { TILE_ONCHIP, TILE_INPUT, TILE_OUTPUT, TILE_WEIGHT, TILE_SCRATCH, TILE_STATE };
 
 #define TILE_BLOCK_DIMS 12
 
@@ -51,9 +52,10 @@ struct tile_buf {
     enum tile_kind kind; // ONCHIP for SPM and PSUM
     int64_t bytes;       // of one slot
     int slots;
-    int kernel;                      // owner; -1 for DRAM buffers
-    const void *data;                // WEIGHT without blocks: its bytes, lent
-    const struct tile_block *blocks; // WEIGHT: what it is made of, disjoint; the rest is zero
+    int kernel;       // owner; -1 for DRAM buffers
+    const void *data; // WEIGHT without blocks: its bytes, lent
+    const struct tile_block
+        *blocks; // WEIGHT, STATE: what it is made of, disjoint; the rest is zero
     int nblock;
     const struct graph_value *value; // DRAM: the value it holds, or NULL
     int64_t addr[8];                 // per slot, bytes; filled by plan (DRAM: addr[0])
@@ -141,6 +143,8 @@ int tile_add_dram(struct tile_program *p, const char *name, enum tile_kind kind,
 // A constant that is made of blocks when the program is written; they are copied.
 int tile_add_weight(struct tile_program *p, const char *name, int64_t bytes,
                     const struct tile_block *blocks, int n);
+// What a buffer's bytes are made of; copied. The rest is zero.
+void tile_set_blocks(struct tile_program *p, int buf, const struct tile_block *blocks, int n);
 // A constant's bytes where they lie somewhere as they are; else NULL.
 const void *tile_lent(const struct tile_buf *b);
 // Makes a constant's bytes.

@@ -101,7 +101,8 @@ static npu_status check_op(const struct tile_program *p, const struct tile_op *t
         NPU_TRY(operand_space(p, t, k, p->hw->mxu_cols));
         const struct tile_buf *b = buffer(p, t, k);
         bool *done = &written[b->id][t->operand[k].slot];
-        if (d->pat[k].access == ISA_R && !*done && b->kind != TILE_WEIGHT && b->kind != TILE_INPUT)
+        if (d->pat[k].access == ISA_R && !*done && b->kind != TILE_WEIGHT &&
+            b->kind != TILE_INPUT && b->kind != TILE_STATE)
             return npu_fail(UNSUPPORTED, "operand %s reads '%s' slot %d, which nothing wrote",
                             d->pat[k].name, b->name, t->operand[k].slot);
     }

@@ -20,10 +20,13 @@
 int tile_add_weight(struct tile_program *p, const char *name, int64_t bytes,
                     const struct tile_block *blocks, int n) {
     int id = tile_add_dram(p, name, TILE_WEIGHT, bytes, NULL, NULL);
-    struct tile_buf *b = p->bufs[id];
-    b->blocks = arena_copy(p->arena, blocks, (size_t)n * sizeof *blocks);
-    b->nblock = n;
+    tile_set_blocks(p, id, blocks, n);
     return id;
+}
+
+void tile_set_blocks(struct tile_program *p, int buf, const struct tile_block *blocks, int n) {
+    p->bufs[buf]->blocks = arena_copy(p->arena, blocks, (size_t)n * sizeof *blocks);
+    p->bufs[buf]->nblock = n;
 }
 
 static int64_t elems(const struct tile_block *b) {

@@ -107,7 +107,7 @@ enum npu_dtype {
 enum npu_role {
     NPU_INPUT = 1,
     NPU_OUTPUT = 2,
-    NPU_STATE = 3 // kept from run to run: a key/value cache
+    NPU_STATE = 3 // kept from run to run: a key/value cache. Starts as the model says, else zero
 };
 
 enum { NPU_MAX_RANK = 8 };
@@ -246,6 +246,9 @@ NPU_CHECKED npu_status npu_session_write(struct npu_session *session, enum npu_r
 NPU_CHECKED npu_status npu_session_read(struct npu_session *session, enum npu_role role,
                                         size_t index, enum npu_dtype dtype, void *data,
                                         size_t bytes);
+
+/// Gives every state the value that it had when the session was made.
+NPU_CHECKED npu_status npu_session_reset(struct npu_session *session);
 
 /// Binds a buffer to an input: every later run begins by writing it. Lent until it is bound to
 /// another (NULL: none) or the session is freed.

@@ -83,6 +83,7 @@ _NPU: dict[str, tuple[Any, list[Any]]] = {
     "npu_session_new": (_S, [_S, _S, _OUT]),
     "npu_session_free": (None, [_S]),
     "npu_session_set_entry": (_S, [_S, c_char_p]),
+    "npu_session_reset": (_S, [_S]),
     "npu_session_set_scalar": (_S, [_S, c_uint, c_uint64]),
     "npu_session_write": (_S, [_S, c_int, c_size_t, c_int, c_void_p, c_size_t]),
     "npu_session_read": (_S, [_S, c_int, c_size_t, c_int, c_void_p, c_size_t]),

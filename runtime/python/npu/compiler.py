@@ -91,7 +91,7 @@ def compile(
             from .torch_calls import Calling
 
             calling = Calling(model)
-            _compile_exported(calling.program, name, folder, path, words)
+            _compile_exported(model, name, folder, path, words)
         else:
             compile_file(os.fspath(model), path, words)
         program = Program(path)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 from ._native import INPUT, OUTPUT, STATE, CRunInfo, CSimulatorConfig, CTensorInfo
 from ._native import byref, check, libraries, out_pointer, process_lock
 from .errors import Error, UsageError
-from .tensors import BY_CODE, TensorInfo, copy_as, kind_of, source, target
+from .tensors import BY_CODE, TensorInfo, kind_of, source, target
 
 
 class RunInfo(NamedTuple):
@@ -35,51 +35,32 @@ class States(Mapping[str, Any]):
         program.states["cache_k_0"] = cache
         program.states.reset()
 
-    States are in the device's memory, or, when an exported model changes its buffers, kept here
-    and passed to each run.
+    They are in the device's memory: each run starts from what the run before left.
     """
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self.kept: dict[str, Any] = {}
-        self._first: dict[str, Any] = {}
-
-    def keep(self, values: Mapping[str, Any]) -> None:
-        """Adds states that are not on the device."""
-        self.kept.update(values)
-        self._first.update(values)
 
     def __getitem__(self, name: str) -> Any:
         return self.read(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in self.kept:
-            shape = source(self.kept[name]).shape
-            if source(value).shape != shape:
-                raise UsageError(f"state '{name}': its shape is {list(shape)}")
-            self.kept[name] = value
-        else:
-            self._program._write(STATE, self._index(name), value)
+        self._program._write(STATE, self._index(name), value)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._program._names(STATE), *self.kept])
+        return iter(self._program._names(STATE))
 
     def __len__(self) -> int:
-        return len(self._program._tensors[STATE]) + len(self.kept)
+        return len(self._program._tensors[STATE])
 
     def read(self, name: str, like: str | None = None) -> Any:
         """The state as a tensor of "torch" or "numpy", or as "memory"."""
-        if name in self.kept:
-            value = self.kept[name]
-            return copy_as(like or kind_of((value,)), value)
-        return self._program._read(STATE, self._index(name), like or kind_of(()))
+        kind = like or ("torch" if self._program._calling else kind_of(()))
+        return self._program._read(STATE, self._index(name), kind)
 
     def reset(self) -> None:
         """All of it is what it was before the first run."""
-        self.kept.update(self._first)
-        for i, c in enumerate(self._program._tensors[STATE]):
-            zero = target("memory", c)
-            self._program._write_bytes(STATE, i, b"\0" * zero.bytes, zero.dtype.code)
+        self._program._reset()
 
     def _index(self, name: str) -> int:
         names = self._program._names(STATE)
@@ -381,12 +362,9 @@ class Program:
                 s.bytes
             )
 
-    def _write_bytes(self, role: int, index: int, data: bytes, dtype: int) -> None:
+    def _reset(self) -> None:
         with self._lock:
-            h = self._alive()
-            check(
-                libraries.npu.npu_session_write(h.session, role, index, dtype, data, len(data))
-            )
+            check(libraries.npu.npu_session_reset(self._alive().session))
 
     def _read(self, role: int, index: int, kind: str) -> Any:
         t = target(kind, self._tensors[role][index])

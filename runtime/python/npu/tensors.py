@@ -208,18 +208,6 @@ def kind_of(tensors: Sequence[Any]) -> str:
     return "numpy" if numpy_module() is not None else "memory"
 
 
-def copy_as(kind: str, value: Any) -> Any:
-    """A copy of a tensor as "torch", "numpy" or "memory"."""
-    if kind == "torch":
-        torch = torch_module()
-        return value.detach().clone() if is_torch(value) else torch.tensor(value)
-    if kind == "numpy":
-        return numpy_module().array(value.detach().numpy() if is_torch(value) else value)
-    s = source(value)
-    copied: Any = memoryview(ctypes.string_at(s.pointer, s.bytes))
-    return copied.cast(s.dtype.format or "B", s.shape) if s.bytes else copied
-
-
 class Target(NamedTuple):
     """A new tensor that an output is read into."""
 

@@ -57,6 +57,47 @@ class Mutating(nn.Module):
         return self.cache.sum(1) + self.count
 
 
+class Layer(nn.Module):
+    """A transformer's layer whose keys and values are kept in buffers."""
+
+    def __init__(self, dim, heads, length):
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.RMSNorm(dim, eps=1e-6)
+        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+        self.register_buffer("k", torch.zeros(1, heads, length, dim // heads))
+        self.register_buffer("v", torch.zeros(1, heads, length, dim // heads))
+
+    def forward(self, x, at):
+        b, t, c = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        self.k.index_copy_(2, at, k)
+        self.v.index_copy_(2, at, v)
+        mask = torch.arange(self.k.shape[2])[None, :] <= at[:, None]
+        y = F.scaled_dot_product_attention(q, self.k, self.v, attn_mask=mask)
+        return x + self.out(y.transpose(1, 2).reshape(b, t, c))
+
+
+class Decoder(nn.Module):
+    """Token for token; where it is it knows itself."""
+
+    def __init__(self, vocab=24, dim=16, heads=2, length=12):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.layers = nn.ModuleList(Layer(dim, heads, length) for _ in range(1))
+        self.register_buffer("at", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("seen", torch.full((1,), 3.0))
+
+    def forward(self, token):
+        x = self.embed(token)
+        for layer in self.layers:
+            x = layer(x, self.at)
+        self.at.add_(1)
+        self.seen.add_(1)
+        return F.linear(x, self.embed.weight)
+
+
 class Tied(nn.Module):
     """Shared and strided storages."""
 
@@ -194,7 +235,7 @@ def branches(x):
 
 
 def cases():
-    """name -> (module, inputs, extra): extra may hold dynamic, options, state, written, places."""
+    """name -> (module, inputs, extra): extra may hold dynamic, options, state, written, places, steps (tokens of a decoder)."""
     x = R(2, 4, 3, 4)
     ix, jx = torch.tensor([2, 0, 1]), torch.tensor([3, 1, 0])
     mask = R(6, 7) > 0
@@ -213,6 +254,8 @@ def cases():
         "integers": (Call(integers), (torch.randint(-9, 9, (3, 4)), torch.randint(1, 5, (3, 4))), {}),
         "loop": (Loop(), (R(3),), {}),
         "mutating": (Mutating(), (R(1, 3), torch.tensor([2])), {"state": ["count", "cache"]}),
+        "decoder": (Decoder(), (torch.tensor([[5]]),),
+                    {"state": ["at", "seen", "layers.0.k", "layers.0.v"], "steps": [5, 11, 2, 2, 23, 0, 7, 19]}),
         "places": (Places(), (R(2, 8),), {"places": True}),
         "recurrent": (nn.LSTM(5, 4, 2, batch_first=True, bidirectional=True), (R(2, 3, 5),), {}),
         "gru": (nn.GRU(5, 4), (R(3, 2, 5), R(1, 2, 4)), {}),
@@ -291,6 +334,12 @@ def write(name, module, inputs, extra):
     for k in extra.get("written", []):
         names.append(arguments[k] + ".out")
         out.append(own[k])
+    if "steps" in extra:
+        decoder, tokens = copy.deepcopy(module), torch.tensor(extra["steps"])
+        with torch.no_grad():
+            logits = torch.stack([decoder(token.view(1, 1)) for token in tokens])
+        np.save(folder / "tokens.npy", tokens.numpy())
+        np.save(folder / "logits.npy", logits.numpy())
     forms = {"model.pt2": program}
     if name not in ("loop",):
         forms["model.core.pt2"] = program.run_decompositions()

@@ -53,12 +53,13 @@ static void fill_tensors(struct sample *s) {
 
 static void fill_segments(struct sample *s) {
     s->segments[0] =
-        (struct npu_image_segment){CONTAINER_SEGMENT_CODE, 0, SAMPLE_CODE_BYTES, 64, 0};
-    s->segments[1] = (struct npu_image_segment){CONTAINER_SEGMENT_WEIGHTS, SAMPLE_WEIGHTS_DRAM,
-                                                SAMPLE_WEIGHTS_BYTES - 64, 4096, 64};
-    s->segments[2] = (struct npu_image_segment){CONTAINER_SEGMENT_IO, SAMPLE_IO_DRAM, 256, 64, 0};
-    s->segments[3] = (struct npu_image_segment){CONTAINER_SEGMENT_STATE, 12288, 16, 64, 0};
-    s->segments[4] = (struct npu_image_segment){CONTAINER_SEGMENT_SCRATCH, 16384, 1000, 64, 0};
+        (struct npu_image_segment){CONTAINER_SEGMENT_CODE, 0, SAMPLE_CODE_BYTES, 64, 0, 0};
+    s->segments[1] = (struct npu_image_segment){
+        CONTAINER_SEGMENT_WEIGHTS, SAMPLE_WEIGHTS_DRAM, SAMPLE_WEIGHTS_BYTES - 64, 4096, 64, 0};
+    s->segments[2] =
+        (struct npu_image_segment){CONTAINER_SEGMENT_IO, SAMPLE_IO_DRAM, 256, 64, 0, 0};
+    s->segments[3] = (struct npu_image_segment){CONTAINER_SEGMENT_STATE, 12288, 16, 64, 0, 0};
+    s->segments[4] = (struct npu_image_segment){CONTAINER_SEGMENT_SCRATCH, 16384, 1000, 64, 0, 0};
 }
 
 static void fill_debug(struct sample *s) {

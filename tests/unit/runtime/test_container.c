@@ -59,6 +59,7 @@ Test(container, round_trip_of_metadata) {
         cr_expect_eq(b->segments[i].bytes, m->segments[i].bytes);
         cr_expect_eq(b->segments[i].alignment, m->segments[i].alignment);
         cr_expect_eq(b->segments[i].section_offset, m->segments[i].section_offset);
+        cr_expect_eq(b->segments[i].initial_bytes, m->segments[i].initial_bytes);
     }
     arena_free(a);
 }

@@ -43,6 +43,10 @@ CHANGE(segment_code_none, s->segments[0].kind = CONTAINER_SEGMENT_SCRATCH)
 CHANGE(segment_code_alignment, s->segments[0].alignment = 8)
 CHANGE(segment_weights_beyond, s->segments[1].section_offset = 65)
 CHANGE(segment_source, s->segments[2].section_offset = 1)
+CHANGE(segment_initial_of_io, s->segments[2].initial_bytes = 8)
+CHANGE(segment_initial_too_long, s->segments[3].initial_bytes = 17)
+CHANGE(segment_initial_beyond, s->segments[3].initial_bytes = 8;
+       s->segments[3].section_offset = SAMPLE_WEIGHTS_BYTES - 7)
 CHANGE(dram_huge, s->image.dram_bytes = (UINT64_C(1) << 48) + 1)
 CHANGE(tensor_role, s->tensors[0].role = (enum container_role)9)
 CHANGE(tensor_rank, s->tensors[0].rank = 9)
@@ -92,6 +96,9 @@ static const struct broken cases[] = {
     {"alignment 8, at least 16", segment_code_alignment},
     {"136 bytes from offset 65 of section WEIGHTS, which has 200", segment_weights_beyond},
     {"segment 2 (io): an offset into a section", segment_source},
+    {"segment 2 (io): first values, only states have them", segment_initial_of_io},
+    {"segment 3 (state): its first 17 of 16 bytes", segment_initial_too_long},
+    {"segment 3 (state): its first 8 of 16 bytes from offset", segment_initial_beyond},
     {"at most 2^48", dram_huge},
     {"tensor 'x': unknown role 9", tensor_role},
     {"input 'x': rank 9", tensor_rank},

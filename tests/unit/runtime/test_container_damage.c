@@ -88,7 +88,7 @@ Test(container_damage, versions) {
     struct span file = sample_bytes(a);
     uint8_t *bytes = copy_of(a, file);
     container_put_u16(bytes + 8, 2);
-    refused(bytes, file.size, "format version 2.1, this program reads 1.x");
+    refused(bytes, file.size, "format version 2.2, this program reads 1.x");
     container_put_u16(bytes + 8, 1);
     container_put_u16(bytes + 10, 9); // a later minor version is read
     seal(bytes);

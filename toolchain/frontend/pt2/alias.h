@@ -31,9 +31,11 @@ struct pt2_tensor {
     struct pt2_tensor *parent; // what it is a view of; NULL: it is a storage
     struct view view;
     int64_t seen;
-    int64_t version;     // of a storage: writes so far
-    const char *state;   // of a storage: the name under which its last value leaves; NULL: nowhere
-    enum isa_dtype file; // its type in the archive
+    int64_t version;   // of a storage: writes so far
+    const char *state; // of a storage: the name under which its last value leaves; NULL: nowhere
+    struct graph_value *kept; // of a buffer that is written to: its value before the run, a state
+    bool buffer;              // of a storage: a buffer, which would have to be kept
+    enum isa_dtype file;      // its type in the archive
 };
 
 // A storage of its own with that value.

@@ -31,6 +31,8 @@ struct importer {
     const struct import_options *options;
     struct map rows;         // target -> const struct pt2_row *
     struct map weights;      // place and layout in the archive -> struct pt2_tensor *
+    struct map buffers;      // name -> struct pt2_tensor *
+    struct map *written;     // buffers that the model writes to, by name: states
     struct map reported;     // targets that are not supported, said once
     struct diag unsupported; // gathered
     int64_t nodes;           // imported so far, loops unrolled

@@ -5,6 +5,9 @@
 //   the user's inputs -> inputs with static shapes (inputs.c); parameters and buffers -> constants
 //   (weights.c); the nodes (import.c)
 //   fail once with all that is not supported, else mark the outputs: the user's, then what changed
+//
+// A buffer that is written to is a state: it is an input, and what it becomes an output. A plain
+// export does not list such buffers; when one turns up the model is imported once more.
 
 #include <string.h>
 
@@ -16,6 +19,30 @@ static const struct stored {
 } stored[] = {{"parameter", "parameter_name", "weights"},
               {"buffer", "buffer_name", "weights"},
               {"tensor_constant", "tensor_constant_name", "constants"}};
+
+static bool all_zero(const struct graph_value *v) {
+    const uint8_t *data = v->data;
+    size_t bytes = (size_t)graph_value_elems(v) * (size_t)isa_dtype_bits((int)v->dtype) / 8;
+    for (size_t k = 0; k < bytes; k++)
+        if (data[k]) return false;
+    return true;
+}
+
+// A buffer that is written to: a state, which starts as what is stored.
+static npu_status keep(struct importer *m, struct pt2_tensor *t) {
+    struct graph_value *first = t->v;
+    if (t->kept) return NULL; // under another name
+    if (!first->data)
+        return npu_fail(UNSUPPORTED, "it is written to, and its elements share memory");
+    t->kept = graph_add_value(m->g, t->state, first->dtype, first->rank, first->dims);
+    graph_rename_value(m->g, t->kept, t->state);
+    if (build_dtype(t->file) == first->dtype) t->kept->file_dtype = t->file;
+    graph_add_input(m->g, t->kept);
+    t->kept->is_state = true;
+    t->kept->initial = all_zero(first) ? NULL : first;
+    t->v = t->kept;
+    return NULL;
+}
 
 static npu_status import_stored(struct importer *m, struct scope *s, const json_t *spec,
                                 const struct stored *kind) {
@@ -35,7 +62,13 @@ static npu_status import_stored(struct importer *m, struct scope *s, const json_
         failed = NULL;
     }
     NPU_TRY(failed);
-    if (v->tensor && !strcmp(kind->kind, "buffer") && !v->tensor->state) v->tensor->state = tensor;
+    if (v->tensor && !strcmp(kind->kind, "buffer")) {
+        v->tensor->buffer = true;
+        if (!v->tensor->state) v->tensor->state = tensor;
+        map_put(&m->buffers, tensor, v->tensor);
+        if (map_get(m->written, tensor) || map_get(m->written, v->tensor->state))
+            NPU_TRY_NOTE(keep(m, v->tensor), "buffer '%s'", tensor);
+    }
     if (map_put(&s->names, own, v)) return npu_fail(BAD_INPUT, "input '%s' stands twice", own);
     return NULL;
 }
@@ -70,6 +103,19 @@ static npu_status add_output(struct importer *m, struct graph_value *v, const ch
     const struct graph_value *holder = graph_find_value(m->g, name);
     if (!holder || !holder->is_input) graph_rename_value(m->g, v, name);
     if (build_dtype(file) == v->dtype) v->file_dtype = file;
+    graph_add_output(m->g, v);
+    return NULL;
+}
+
+// What a state becomes. It may be what the user gets too.
+static npu_status add_next(struct importer *m, struct graph_value *v, struct graph_value *state) {
+    if (!v->producer || v->is_output) {
+        struct graph_node *copy = graph_add_node(m->g, GRAPH_COPY, state->name, 1, &v, NULL);
+        NPU_TRY(graph_infer(m->g, copy, state->name));
+        v = copy->outputs[0];
+    }
+    v->file_dtype = state->file_dtype;
+    v->state = state;
     graph_add_output(m->g, v);
     return NULL;
 }
@@ -116,8 +162,17 @@ static npu_status listed_change(struct importer *m, struct scope *s, const char 
     const char *key = buffer ? "buffer_name" : "user_input_name";
     const char *target = json_string_value(json_object_get(spec, key));
     if (!target) return npu_fail(BAD_INPUT, "%s has no %s", kind, key);
+    const struct pt2_tensor *t = buffer ? map_get(&m->buffers, target) : NULL;
+    const char *own = schema_name(json_object_get(spec, "arg"));
+    const struct pt2_name *next = own ? map_get(&s->names, own) : NULL;
+    if (t && t->kept && next && next->tensor) {
+        struct build b = {m->g, m->arena, m->temp, target, target};
+        struct graph_value *value;
+        NPU_TRY(tensor_read(&b, next->tensor, &value));
+        return add_next(m, value, t->kept);
+    }
     const char *name = arena_printf(m->arena, buffer ? "%s" : "%s.out", target);
-    return named_output(m, s, schema_name(json_object_get(spec, "arg")), name);
+    return named_output(m, s, own, name);
 }
 
 static npu_status mark_outputs(struct importer *m, struct scope *s) {
@@ -143,19 +198,47 @@ static npu_status mark_outputs(struct importer *m, struct scope *s) {
     for (size_t k = 0; k < s->names.len; k++) {
         struct pt2_tensor *t = ((struct pt2_name *)s->names.entries[k].value)->tensor;
         if (!t || t->parent || !t->version || !t->state) continue;
-        NPU_TRY(add_output(m, t->v, t->state, t->file));
+        if (t->kept)
+            NPU_TRY(add_next(m, t->v, t->kept));
+        else
+            NPU_TRY(add_output(m, t->v, t->state, t->file));
         t->state = NULL;
     }
     if (!m->g->noutput) return npu_fail(BAD_INPUT, "the model has no outputs");
     return NULL;
 }
 
-static npu_status import_model(struct importer *m, struct span bytes, const char *path) {
+// Buffers that the export lists as changed.
+static void list_written(struct importer *m) {
+    const json_t *specs = json_object_get(m->schema.signature, "output_specs");
+    for (size_t k = 0; k < json_array_size(specs); k++) {
+        const json_t *spec = json_object_get(json_array_get(specs, k), "buffer_mutation");
+        const char *name = json_string_value(json_object_get(spec, "buffer_name"));
+        if (name) map_put(m->written, arena_strdup(m->arena, name), m);
+    }
+}
+
+// Buffers that turned out to be written to, in a plain export, which does not list them.
+static bool found_written(struct importer *m, const struct scope *s) {
+    bool found = false;
+    for (size_t k = 0; k < s->names.len; k++) {
+        const struct pt2_tensor *t = ((struct pt2_name *)s->names.entries[k].value)->tensor;
+        if (!t || t->parent || !t->version || !t->buffer || t->kept) continue;
+        map_put(m->written, t->state, m);
+        found = true;
+    }
+    return found;
+}
+
+// *again: buffers are written to that were taken for constants; they are in m->written now.
+static npu_status import_model(struct importer *m, struct span bytes, const char *path,
+                               bool *again) {
     json_t *values;
     struct scope *s = ARENA_NEW(m->arena, struct scope);
     s->prefix = "";
     map_init(&s->names, m->arena);
     map_init(&m->weights, m->arena);
+    map_init(&m->buffers, m->arena);
     map_init(&m->symbols.table, m->arena);
     map_init(&m->rows, m->arena);
     pt2_index_rows(&m->rows);
@@ -168,34 +251,51 @@ static npu_status import_model(struct importer *m, struct span bytes, const char
         struct pt2_name *v = s->names.entries[k].value;
         v->tensor->state = arena_printf(m->arena, "%s.out", s->names.entries[k].key);
     }
+    list_written(m);
     NPU_TRY(import_specs(m, s));
     NPU_TRY(pt2_nodes(m, s, m->schema.graph));
     NPU_TRY(diag_finish(&m->unsupported));
-    return mark_outputs(m, s);
+    *again = found_written(m, s);
+    return *again ? NULL : mark_outputs(m, s);
 }
 
 static void close_schema(void *schema) {
     schema_close(schema);
 }
 
-npu_status pt2_import_bytes(struct span bytes, const char *path,
-                            const struct import_options *options, struct arena *arena,
-                            struct graph **out) {
+static npu_status attempt(struct span bytes, const char *path, const struct import_options *options,
+                          struct arena *arena, struct map *written, struct graph **out) {
     static const struct import_options none;
     struct importer *m = ARENA_NEW(arena, struct importer);
+    bool again = false;
     m->arena = arena;
+    m->written = written;
     m->options = options ? options : &none;
     m->temp = arena_try_new();
     if (!m->temp) return npu_fail(NO_MEMORY, "importing the model");
     // The documents are freed below; this is for leaving by the arena's end of memory.
     arena_defer(arena, close_schema, &m->schema);
     m->g = graph_new(arena, "main");
-    npu_status failed = import_model(m, bytes, path);
+    npu_status failed = import_model(m, bytes, path, &again);
     failed = npu_status_join(failed, diag_finish(&m->unsupported));
     schema_close(&m->schema);
     arena_free(m->temp);
-    if (!failed) *out = m->g;
+    if (!failed) *out = again ? NULL : m->g;
     return failed;
+}
+
+npu_status pt2_import_bytes(struct span bytes, const char *path,
+                            const struct import_options *options, struct arena *arena,
+                            struct graph **out) {
+    struct map *written = ARENA_NEW(arena, struct map);
+    map_init(written, arena);
+    *out = NULL;
+    for (int k = 0; !*out; k++) { // once more when a buffer is no constant
+        size_t known = written->len;
+        NPU_TRY(attempt(bytes, path, options, arena, written, out));
+        NPU_ASSERT(*out || written->len > known);
+    }
+    return NULL;
 }
 
 npu_status pt2_import(const char *path, const struct import_options *options, struct arena *arena,

@@ -82,6 +82,25 @@ static bool read_const(struct text_state *s) {
     return ok;
 }
 
+// "state=%NAME [initial=%NAME]": the output is the next value of an input.
+static bool read_state(struct text_state *s, struct graph_value *v) {
+    const char *name;
+    struct graph_value *of;
+    struct text_place at;
+    if (!eat_key(s, "state")) return true;
+    at = text_here(s);
+    if (!text_read_name(s, &name) || !text_find(s, at, name, &v->state)) return false;
+    if (!v->state->is_input || v->state->is_state)
+        return text_fault(s, at, "%%%.200s is no input, or has a next value already", name);
+    v->state->is_state = true;
+    if (!eat_key(s, "initial")) return true;
+    at = text_here(s);
+    if (!text_read_name(s, &name) || !text_find(s, at, name, &of)) return false;
+    if (!of->data) return text_fault(s, at, "%%%.200s is no constant", name);
+    v->state->initial = of;
+    return true;
+}
+
 static bool read_output(struct text_state *s) {
     struct text_place at = text_here(s);
     struct graph_value *v;
@@ -91,7 +110,9 @@ static bool read_output(struct text_state *s) {
     if (v->is_output) return text_fault(s, at, "%%%.200s is an output already", name);
     if (eat_key(s, "file") && !text_read_dtype(s, &file)) return false;
     if (eat_key(s, "name") && !text_read_string(s, &v->file_name)) return false;
-    if (!at_statement_end(s, "file=DTYPE, name=\"NAME\" or the end of the line")) return false;
+    if (!read_state(s, v)) return false;
+    if (!at_statement_end(s, "file=DTYPE, name=\"NAME\", state=%NAME or the end of the line"))
+        return false;
     if (file != ISA_DTYPE_NONE) v->file_dtype = file;
     graph_add_output(s->g, v);
     return true;

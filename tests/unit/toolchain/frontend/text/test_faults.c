@@ -70,7 +70,8 @@ Test(text_graph, faults_of_values) {
     line_refused("in %longname : f32[]\nout %longnme", "did you mean %longname?");
     line_refused("out %x\nout %x", "g.npt:5:5: %x is an output already");
     line_refused("out %c file=9", "'9' is no type");
-    line_refused("out %c 9", "expected file=DTYPE, name=\"NAME\" or the end of the line");
+    line_refused("out %c 9",
+                 "expected file=DTYPE, name=\"NAME\", state=%NAME or the end of the line");
 }
 
 Test(text_graph, faults_of_constants) {
