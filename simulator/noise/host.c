@@ -31,6 +31,8 @@ static const struct op_row {
     const char *op;
     enum host_class op_class;
 } op_rows[] = {
+#define HOST_CALL(call, CLASS) {call, HOST_##CLASS},
+#include "simulator/noise/host_class.def"
 #define HOST_OP(op, CLASS, why) {op, HOST_##CLASS},
 #include "simulator/noise/host_class.def"
 };

@@ -50,9 +50,10 @@ NPU_MUST_USE npu_status host_model_parse(const char *json, size_t size, const ch
 /// NULL is allowed.
 void host_model_free(struct host_model *model);
 
-/// Class of a graph op's name ("matmul", "conv"), or of a class's own name ("gelu"); `view` (may be
-/// NULL) becomes whether such a call launches nothing. -1: no such op. A class that the file does
-/// not have stands for its nearest kin that it has.
+/// Class of a framework's operator as a model file spells it ("batch_norm", "Gemm"), of a graph op
+/// ("matmul", "conv"), or of a class by its own name ("conv2d"); `view` (may be NULL) becomes
+/// whether such a call launches nothing. -1: none of these. A class that the file does not have
+/// stands for its nearest kin that it has.
 int host_model_class(const struct host_model *model, const char *op, bool *view);
 
 /// "linear"; lives as long as the program.

@@ -74,7 +74,9 @@ Test(host, every_graph_op_has_a_class) {
     cr_expect(view);
     cr_expect_eq(host_model_class(m, "conv", &view), HOST_CONV);
     cr_expect_not(view);
-    cr_expect_eq(host_model_class(m, "gelu", NULL), HOST_GELU, "a class's own name");
+    cr_expect_eq(host_model_class(m, "transpose_contiguous", NULL), HOST_COPY, "a class's name");
+    cr_expect_eq(host_model_class(m, "Gemm", NULL), HOST_LINEAR, "a framework's operator");
+    cr_expect_eq(host_model_class(m, "batch_norm", NULL), HOST_BATCH_NORM);
     cr_expect_eq(host_model_class(m, "no-such-op", &view), -1);
     host_model_free(m);
 }
