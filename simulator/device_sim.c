@@ -53,7 +53,7 @@ struct sim_device {
     struct trace_log *log;
     exec_write_sink *written;
     void *written_ctx;
-    uint64_t log_offset;
+    uint64_t log_offset, log_seq; // cycles and instructions of the jobs before
     struct sim_totals totals;
     uint64_t all_jobs, all_instructions, all_read_bytes, all_write_bytes;
 };
@@ -75,6 +75,8 @@ static void log_event(void *ctx, const struct trace_event *e) {
     moved.issued += by;
     moved.done += by;
     moved.cause_cycle += by;
+    moved.seq += d->log_seq;
+    if (moved.cause_seq != TRACE_NO_SEQ) moved.cause_seq += d->log_seq;
     trace_log_add(d->log, &moved);
 }
 
@@ -139,6 +141,7 @@ static void run_job(struct sim_device *d) {
     for (int i = 0; i < EXEC_DOORBELLS; i++)
         run.exec.doorbell[i] = (int64_t)s->doorbell[i];
     d->log_offset = d->totals.cycles;
+    d->log_seq = d->totals.instructions;
     job->fault = core_run(d->core, &run, &r);
     const uint64_t start = d->clock;
     d->clock += r.timing.cycles;

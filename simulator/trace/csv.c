@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row per instruction, in order of start.
+// Tables: one row per instruction in order of start, or one row per layer. Fields are quoted as RFC
+// 4180 says; lines end in a line feed. The first row has the names of the columns.
+//
+// A name comes from the model, which anybody may have made; a spreadsheet takes a cell that begins
+// with = + - or @ (or a tab or carriage return before one) for a formula. Such a name gets an
+// apostrophe in front, the spreadsheets' own mark of text.
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/base/alloc.h"
 #include "simulator/trace/out.h"
 #include "simulator/trace/trace.h"
 
-// A field, quoted when it has to be.
+// A field of text, quoted when it has to be; nothing for NULL.
 static void field(struct str *s, const char *text) {
     if (!text) return;
-    if (!strpbrk(text, ",\"\n\r")) {
+    const bool formula = *text && strchr("=+-@\t\r", *text);
+    if (!formula && !strpbrk(text, ",\"\n\r")) {
         str_puts(s, text);
         return;
     }
-    str_putc(s, '"');
+    str_puts(s, formula ? "\"'" : "\"");
     for (; *text; text++) {
         if (*text == '"') str_putc(s, '"');
         str_putc(s, *text);
@@ -55,5 +62,47 @@ npu_status trace_csv_write(const struct trace_run *run, const struct trace_log *
         row(run, &log->event[i], s);
         trace_out_flush(o);
     }
+    return trace_out_close(o);
+}
+
+static void layer(const struct trace_run *run, const struct trace_layer *l, struct str *s) {
+    const struct trace_tag *t = &l->total;
+    const bool worked = t->end > t->start;
+    const char *const name[] = {l->name.name, l->name.op, l->name.kernel, l->name.node};
+    str_printf(s, "%" PRIu32, l->tag);
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        str_putc(s, ',');
+        field(s, name[i]);
+    }
+    str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f", worked ? t->start : t->first,
+               worked ? t->end : t->last, l->cycles,
+               (double)l->cycles / (double)run->hw->clock_npu_mhz);
+    str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->macs,
+               t->elems, t->mxu_cycles, t->vec_cycles, t->dma_cycles, t->instructions);
+    str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%s\n", t->dram_read, t->dram_write,
+               t->spm_bytes, l->utilization, l->bound);
+}
+
+npu_status trace_layers_csv_write(const struct trace_run *run, const struct trace_log *log,
+                                  const char *path) {
+    (void)log;
+    struct trace_layer *l;
+    struct trace_out *o;
+    size_t n;
+    NPU_TRY(trace_layers(run, &l, &n));
+    npu_status st = trace_out_open(path, &o);
+    if (st) {
+        base_free(l);
+        return st;
+    }
+    struct str *s = trace_out_text(o);
+    str_puts(s, "tag,layer,op,kernel,node,start,end,cycles,time_us,macs,vector_elements,mxu_cycles,"
+                "vec_cycles,dma_cycles,instructions,dram_read_bytes,dram_write_bytes,spm_bytes,"
+                "utilization,bound\n");
+    for (size_t i = 0; i < n; i++) {
+        layer(run, &l[i], s);
+        trace_out_flush(o);
+    }
+    base_free(l);
     return trace_out_close(o);
 }

@@ -3,26 +3,43 @@
 // The event log in memory, and the names of classes.
 #include "simulator/trace/event.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "runtime/base/alloc.h"
 
-static void add_state(struct trace_log *log, const struct trace_event *e) {
-    if (log->states == log->state_capacity) {
-        const size_t capacity = log->state_capacity ? log->state_capacity * 2 : 4096;
-        struct trace_state *grown = base_realloc(log->state, capacity * sizeof *grown);
-        if (!grown) {
-            log->failed = 1;
-            return;
-        }
-        log->state = grown;
-        log->state_capacity = capacity;
+// Room for one more item; false: out of memory, noted.
+static bool grow(struct trace_log *log, void **items, size_t count, size_t *capacity, size_t size) {
+    if (count < *capacity) return true;
+    const size_t wanted = *capacity ? *capacity * 2 : 4096;
+    void *grown = base_realloc(*items, wanted * size);
+    if (!grown) {
+        log->failed = 1;
+        return false;
     }
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static void add_state(struct trace_log *log, const struct trace_event *e) {
+    void *items = log->state;
+    if (!grow(log, &items, log->states, &log->state_capacity, sizeof *log->state)) return;
+    log->state = items;
     log->state[log->states++] = (struct trace_state){.from = e->start,
                                                      .to = e->done,
                                                      .engine = (uint8_t)e->engine,
                                                      .cls = (uint8_t)e->wait_class,
                                                      .wait_engine = (int8_t)e->wait_engine};
+}
+
+static void add_semaphore(struct trace_log *log, const struct trace_event *e) {
+    void *items = log->semaphore;
+    if (!grow(log, &items, log->semaphores, &log->semaphore_capacity, sizeof *log->semaphore))
+        return;
+    log->semaphore = items;
+    log->semaphore[log->semaphores++] =
+        (struct trace_semaphore){.cycle = e->start, .id = e->id, .change = e->change};
 }
 
 void trace_log_add(void *ctx, const struct trace_event *e) {
@@ -31,16 +48,13 @@ void trace_log_add(void *ctx, const struct trace_event *e) {
         add_state(log, e);
         return;
     }
-    if (log->count == log->capacity) {
-        const size_t capacity = log->capacity ? log->capacity * 2 : 4096;
-        struct trace_event *grown = base_realloc(log->event, capacity * sizeof *grown);
-        if (!grown) {
-            log->failed = 1;
-            return;
-        }
-        log->event = grown;
-        log->capacity = capacity;
+    if (e->kind == TRACE_EVENT_SEMAPHORE) {
+        add_semaphore(log, e);
+        return;
     }
+    void *items = log->event;
+    if (!grow(log, &items, log->count, &log->capacity, sizeof *log->event)) return;
+    log->event = items;
     log->event[log->count++] = *e;
 }
 
@@ -57,22 +71,31 @@ static int by_engine(const void *a, const void *b) {
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
+static int by_cycle(const void *a, const void *b) {
+    const struct trace_semaphore *x = a, *y = b;
+    if (x->cycle != y->cycle) return x->cycle < y->cycle ? -1 : 1;
+    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    return y->change < x->change ? -1 : y->change > x->change;
+}
+
 npu_status trace_log_finish(struct trace_log *log) {
     if (log->count) qsort(log->event, log->count, sizeof *log->event, by_start);
     if (log->states) qsort(log->state, log->states, sizeof *log->state, by_engine);
+    if (log->semaphores) qsort(log->semaphore, log->semaphores, sizeof *log->semaphore, by_cycle);
     if (log->failed)
         return npu_fail(NO_MEMORY, "no memory for the event log, %zu events kept", log->count);
     return NULL;
 }
 
 void trace_log_clear(struct trace_log *log) {
-    log->count = log->states = 0;
+    log->count = log->states = log->semaphores = 0;
     log->failed = 0;
 }
 
 void trace_log_free(struct trace_log *log) {
     base_free(log->event);
     base_free(log->state);
+    base_free(log->semaphore);
     *log = (struct trace_log){0};
 }
 

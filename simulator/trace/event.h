@@ -24,21 +24,23 @@ enum trace_kind {
 #define TRACE_NO_SEQ UINT64_MAX
 
 /// All times in cycles of the NPU clock. Of STATE: engine, start, done, wait_class (here the class,
-/// BUSY too) and wait_engine. Of the other kinds but INSN: engine, seq, tag, start, id.
+/// BUSY too) and wait_engine. Of SEMAPHORE: id, start, change. Of the other kinds but INSN: engine,
+/// seq, tag, start, id.
 struct trace_event {
     enum trace_kind kind;
     int engine; ///< enum isa_engine
     int opcode; ///< enum isa_op
     uint32_t tag;
-    uint32_t pc;                    ///< granule of the code where it stands
-    uint32_t id;                    ///< STAMP, OPEN, CLOSE, IRQ: the instruction's id
-    uint64_t seq;                   ///< order of dispatch
-    uint64_t dispatched;            ///< entered the engine's queue
-    uint64_t ready;                 ///< first in its queue, the engine free of the one before
-    uint64_t start;                 ///< its waits were over
-    uint64_t read;                  ///< operands read
-    uint64_t issued;                ///< the engine took the next one, or could have
-    uint64_t done;                  ///< result visible
+    uint32_t pc;         ///< granule of the code where it stands
+    uint32_t id;         ///< STAMP, OPEN, CLOSE, IRQ: the instruction's id; SEMAPHORE: which
+    int32_t change;      ///< SEMAPHORE: added to its count
+    uint64_t seq;        ///< order of dispatch
+    uint64_t dispatched; ///< entered the engine's queue
+    uint64_t ready;      ///< first in its queue, the engine free of the one before
+    uint64_t start;      ///< its waits were over
+    uint64_t read;       ///< operands read
+    uint64_t issued;     ///< the engine took the next one, or could have
+    uint64_t done;       ///< result visible
     enum trace_class wait_class;    ///< the longest part of ready .. start (BUSY: there was none)
     int wait_engine;                ///< signaller of the semaphore waited for last, -1
     uint64_t cause_seq;             ///< instruction whose signal let it start, TRACE_NO_SEQ
@@ -59,19 +61,29 @@ struct trace_state {
     int8_t wait_engine; ///< of WAIT_SEMAPHORE and WAIT_DMA: who signals; else -1
 };
 
+/// A change of a semaphore's count.
+struct trace_semaphore {
+    uint64_t cycle;
+    uint32_t id;
+    int32_t change;
+};
+
 /// Growing log that keeps everything. Zero-initialised is empty.
 struct trace_log {
-    struct trace_event *event; ///< all kinds but STATE
+    struct trace_event *event; ///< all kinds but STATE and SEMAPHORE
     size_t count, capacity;
     struct trace_state *state;
     size_t states, state_capacity;
+    struct trace_semaphore *semaphore;
+    size_t semaphores, semaphore_capacity;
     int failed; ///< out of memory: events were dropped
 };
 
 /// A trace_sink; ctx is the struct trace_log.
 void trace_log_add(void *ctx, const struct trace_event *e);
 
-/// Sorts events by start, then seq; states by engine, then start. NO_MEMORY when events were
+/// Sorts events by start, then seq; states by engine, then start;
+/// changes of semaphores by cycle, signals before waits. NO_MEMORY when events were
 /// dropped.
 NPU_MUST_USE npu_status trace_log_finish(struct trace_log *log);
 

@@ -1,323 +1,320 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chrome trace events, the JSON that Perfetto and chrome://tracing read. Times are microseconds.
+// Trace events (the "Trace Event Format"), the JSON that Perfetto and chrome://tracing read. Times
+// are microseconds of the machine.
 //
-//   process 1  a thread per engine: its instructions; a second one: what it waited for. Arrows go
-//   from the
-//              instruction that signalled to the one that waited.
-//   process 2  layers, as asynchronous spans; the program's own marks
-//   process 3  counters: instructions waiting per queue, bytes per cycle of memory
+//   process 1  per engine a thread of what it did with its cycles (its states), and threads of its
+//              instructions: MXU, VEC and the command processor one, from start to issued; a DMA
+//              engine one per transfer under way at the same time, from start to done. Arrows go
+//              from the instruction that signalled to the one that waited for it.
+//   process 2  layers; the program's own marks
+//   process 3  counters (counters.h)
 //
-// Instructions of one engine overlap (a DMA engine has several under way); so that slices of a
-// thread do not, each starts where the one before ends. The true start is in its arguments.
+// Slices of one thread never overlap: what does is put on a further thread ("lane").
+#include "simulator/trace/json_out.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/alloc.h"
-#include "simulator/trace/out.h"
-#include "simulator/trace/trace.h"
 
-struct view {
-    const struct trace_run *run;
-    const struct trace_log *log;
-    struct trace_out *out;
-    struct str *s;
-    double us; // per cycle
-    bool any;
-    uint64_t *slice_end; // by seq: end of its slice, for arrows
-    uint64_t seqs;
-    uint64_t arrows;
+#define NONE SIZE_MAX
+
+// Threads of one kind of slices, and until when each is taken.
+struct lanes {
+    uint64_t *end;
+    size_t n, cap;
 };
 
-static void open_event(struct view *v) {
-    str_puts(v->s, v->any ? ",\n{" : "\n{");
-    v->any = true;
-}
-
-static void close_event(struct view *v) {
-    str_putc(v->s, '}');
-    trace_out_flush(v->out);
-}
-
-static void stamp(struct view *v, const char *key, uint64_t cycle) {
-    str_printf(v->s, "\"%s\":%.6f", key, (double)cycle * v->us);
-}
-
-static void name_of(struct view *v, const char *what, int pid, int tid, const char *name) {
-    open_event(v);
-    str_printf(v->s, "\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"args\":{\"name\":", pid,
-               tid, what);
-    str_json(v->s, name);
-    str_putc(v->s, '}');
-    close_event(v);
-    if (strcmp(what, "thread_name")) return;
-    open_event(v);
-    str_printf(v->s,
-               "\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_"
-               "index\":%d}",
-               pid, tid, tid);
-    close_event(v);
-}
-
-static int thread_of(int engine, bool waits) {
-    return engine * 2 + 1 + waits;
-}
-
-static void names(struct view *v) {
-    name_of(v, "process_name", 1, 0, v->run->target ? v->run->target : "npu");
-    name_of(v, "process_name", 2, 0, "layers");
-    name_of(v, "process_name", 3, 0, "counters");
-    for (size_t i = 0; i < v->run->nengine; i++) {
-        char waits[40];
-        const char *name = isa_engine_name(v->run->engine[i].engine);
-        snprintf(waits, sizeof waits, "%s waits", name);
-        name_of(v, "thread_name", 1, thread_of(v->run->engine[i].engine, false), name);
-        name_of(v, "thread_name", 1, thread_of(v->run->engine[i].engine, true), waits);
+// First lane that is free from `from` on, taken until `to`; NONE: no memory. Lane n is a new one.
+static size_t lane_for(struct lanes *l, uint64_t from, uint64_t to) {
+    size_t i = 0;
+    while (i < l->n && l->end[i] > from)
+        i++;
+    if (i == l->cap) {
+        const size_t cap = l->cap ? l->cap * 2 : 8;
+        uint64_t *grown = base_realloc(l->end, cap * sizeof *grown);
+        if (!grown) return NONE;
+        l->end = grown;
+        l->cap = cap;
     }
+    if (i == l->n) l->n++;
+    l->end[i] = to;
+    return i;
 }
 
-static void lookup(const struct view *v, uint32_t tag, struct trace_name *name) {
+// Where the slice of an instruction is, and who waited for its signal: chains of events.
+struct arrows {
+    size_t *first; // by seq: event that waited for it, NONE
+    size_t *next;  // by event
+    uint64_t seqs;
+};
+
+static npu_status no_memory(const struct json_view *v) {
+    return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", v->log->count);
+}
+
+static bool arrows_init(struct arrows *a, const struct trace_log *log) {
+    *a = (struct arrows){0};
+    for (size_t i = 0; i < log->count; i++)
+        if (log->event[i].seq >= a->seqs) a->seqs = log->event[i].seq + 1;
+    a->first = base_alloc_array((size_t)a->seqs + 1, sizeof *a->first);
+    a->next = base_alloc_array(log->count + 1, sizeof *a->next);
+    if (!a->first || !a->next) return false;
+    for (size_t i = 0; i < a->seqs; i++)
+        a->first[i] = NONE;
+    for (size_t i = log->count; i-- > 0;) {
+        const struct trace_event *e = &log->event[i];
+        if (e->kind != TRACE_EVENT_INSN || e->cause_seq >= a->seqs) continue;
+        a->next[i] = a->first[e->cause_seq];
+        a->first[e->cause_seq] = i;
+    }
+    return true;
+}
+
+static void arrows_deinit(struct arrows *a) {
+    base_free(a->first);
+    base_free(a->next);
+}
+
+// One end of an arrow, bound to the slice around it. The id is the waiting instruction's.
+static void arrow_end(struct json_view *v, const struct trace_event *waits, bool start, int tid,
+                      uint64_t at) {
+    json_open(v, start ? 's' : 'f', JSON_ENGINES, tid);
+    json_ts(v, at);
+    str_printf(v->s, ",\"id\":%" PRIu64 ",\"cat\":\"signal\",\"name\":\"signal\"", waits->seq);
+    if (!start) str_puts(v->s, ",\"bp\":\"e\"");
+    json_close(v);
+}
+
+// The arrows that begin and end at a slice. They follow it in the file, so that readers which go by
+// time and then by place take them for its own. A signal that fires when the slice is over already
+// (the result is visible later than the engine is free) leaves from its last cycle.
+static void arrows_of(struct json_view *v, const struct arrows *a, size_t index, int tid,
+                      uint64_t from, uint64_t to) {
+    const struct trace_event *e = &v->log->event[index];
+    const uint64_t latency = (uint64_t)v->run->hw->cp_semaphore;
+    for (size_t i = a->first[e->seq]; i != NONE; i = a->next[i]) {
+        const struct trace_event *w = &v->log->event[i];
+        uint64_t at = w->cause_cycle > latency ? w->cause_cycle - latency : 0;
+        if (at >= to) at = to > from ? to - 1 : from;
+        if (at < from) at = from;
+        if (w->start >= at) arrow_end(v, w, true, tid, at);
+    }
+    if (e->cause_seq < a->seqs) arrow_end(v, e, false, tid, from);
+}
+
+static void lookup(const struct json_view *v, uint32_t tag, struct trace_name *name) {
     *name = (struct trace_name){.layer = -1};
     if (v->run->lookup && !v->run->lookup(v->run->lookup_ctx, tag, name))
         *name = (struct trace_name){.layer = -1};
 }
 
-static void slice(struct view *v, const struct trace_event *e, uint64_t from, uint64_t to) {
+static void slice(struct json_view *v, const struct trace_event *e, int tid, uint64_t to) {
     struct trace_name name;
     lookup(v, e->tag, &name);
     const struct isa_insn_desc *d = isa_find((unsigned)e->opcode);
-    const char *op = d ? d->text : "?";
-    open_event(v);
-    str_printf(v->s, "\"ph\":\"X\",\"pid\":1,\"tid\":%d,", thread_of(e->engine, false));
-    stamp(v, "ts", from);
-    str_putc(v->s, ',');
-    stamp(v, "dur", to - from);
+    json_open(v, 'X', JSON_ENGINES, tid);
+    json_ts(v, e->start);
+    json_dur(v, e->start, to);
     str_printf(v->s,
                ",\"cat\":\"insn\",\"name\":\"%s\",\"args\":{\"seq\":%" PRIu64 ",\"tag\":%" PRIu32,
-               op, e->seq, e->tag);
-    if (name.name) {
-        str_puts(v->s, ",\"layer\":");
-        str_json(v->s, name.name);
-    }
-    if (name.node) {
-        str_puts(v->s, ",\"node\":");
-        str_json(v->s, name.node);
-    }
+               d ? d->text : "?", e->seq, e->tag);
+    json_text(v, "layer", name.name);
+    json_text(v, "node", name.node);
     str_printf(v->s,
-               ",\"start\":%" PRIu64 ",\"read\":%" PRIu64 ",\"issued\":%" PRIu64
-               ",\"done\":%" PRIu64,
-               e->start, e->read, e->issued, e->done);
+               ",\"queued\":%" PRIu64 ",\"start\":%" PRIu64 ",\"read\":%" PRIu64
+               ",\"issued\":%" PRIu64 ",\"done\":%" PRIu64,
+               e->dispatched, e->start, e->read, e->issued, e->done);
+    if (e->wait_class != TRACE_BUSY && e->start > e->ready) {
+        str_printf(v->s, ",\"waited\":%" PRIu64, e->start - e->ready);
+        json_text(v, "wait_class", trace_class_key(e->wait_class));
+        if (e->wait_engine >= 0) json_text(v, "wait_for", isa_engine_name(e->wait_engine));
+    }
     if (e->work) str_printf(v->s, ",\"work\":%" PRIu64, e->work);
     if (e->dram_read || e->dram_write)
         str_printf(v->s, ",\"dram_read\":%" PRIu32 ",\"dram_write\":%" PRIu32, e->dram_read,
                    e->dram_write);
     str_putc(v->s, '}');
-    close_event(v);
+    json_close(v);
 }
 
-static void wait_slice(struct view *v, const struct trace_event *e) {
-    if (e->wait_class == TRACE_BUSY || e->start <= e->ready) return;
-    open_event(v);
-    str_printf(v->s, "\"ph\":\"X\",\"pid\":1,\"tid\":%d,", thread_of(e->engine, true));
-    stamp(v, "ts", e->ready);
-    str_putc(v->s, ',');
-    stamp(v, "dur", e->start - e->ready);
-    str_printf(v->s, ",\"cat\":\"wait\",\"name\":\"%s", trace_class_key(e->wait_class));
-    if (e->wait_engine >= 0) str_printf(v->s, " %s", isa_engine_name(e->wait_engine));
-    str_printf(v->s, "\",\"args\":{\"seq\":%" PRIu64 "}", e->seq);
-    close_event(v);
+// A lane's thread gets its name when it is first used.
+static void name_lane(struct json_view *v, int pid, int tid, const char *what, size_t lane) {
+    char name[64];
+    if (lane)
+        snprintf(name, sizeof name, "%s (%zu)", what, lane + 1);
+    else
+        snprintf(name, sizeof name, "%s", what);
+    json_thread(v, pid, tid, name);
 }
 
-// An arrow binds to the slices around its two ends, so the start is moved into the signaller's
-// slice.
-static void arrow(struct view *v, const struct trace_event *e, uint64_t from) {
-    if (e->cause_seq >= v->seqs || e->wait_engine < 0) return;
-    const uint64_t end = v->slice_end[e->cause_seq];
-    if (!end) return;
-    uint64_t at = e->cause_cycle < end ? e->cause_cycle : end - 1;
-    if (at > from) at = from;
-    for (int half = 0; half < 2; half++) {
-        open_event(v);
-        str_printf(v->s,
-                   "\"ph\":\"%s\",\"pid\":1,\"tid\":%d,\"id\":%" PRIu64
-                   ",\"cat\":\"signal\",\"name\":\"signal\",",
-                   half ? "f" : "s", thread_of(half ? e->engine : e->wait_engine, false),
-                   v->arrows);
-        stamp(v, "ts", half ? from : at);
-        if (half) str_puts(v->s, ",\"bp\":\"e\"");
-        close_event(v);
-    }
-    v->arrows++;
-}
-
-static void instructions(struct view *v) {
-    uint64_t free_at[ISA_ENGINES] = {0};
-    for (size_t i = 0; i < v->log->count; i++) {
+static npu_status instructions(struct json_view *v, const struct arrows *a) {
+    struct lanes lanes[ISA_ENGINES] = {0};
+    npu_status st = NULL;
+    for (size_t i = 0; i < v->log->count && !st; i++) {
         const struct trace_event *e = &v->log->event[i];
         if (e->kind != TRACE_EVENT_INSN) continue;
-        const uint64_t from = e->start > free_at[e->engine] ? e->start : free_at[e->engine];
-        const uint64_t to = e->issued > from ? e->issued : from + 1;
-        free_at[e->engine] = to;
-        if (e->seq < v->seqs) v->slice_end[e->seq] = to;
-        slice(v, e, from, to);
-        wait_slice(v, e);
-        arrow(v, e, from);
+        const bool dma = isa_engine_class(e->engine) == ISA_CLASS_DMA;
+        const uint64_t end = dma ? e->done : e->issued, to = end > e->start ? end : e->start;
+        struct lanes *l = &lanes[e->engine];
+        const size_t known = l->n, lane = lane_for(l, e->start, to);
+        if (lane == NONE) {
+            st = no_memory(v);
+            break;
+        }
+        const int tid = JSON_THREAD_ENGINE * (1 + e->engine) + (int)lane;
+        if (lane == known) name_lane(v, JSON_ENGINES, tid, isa_engine_name(e->engine), lane);
+        slice(v, e, tid, to);
+        arrows_of(v, a, i, tid, e->start, to);
+    }
+    for (int i = 0; i < ISA_ENGINES; i++)
+        base_free(lanes[i].end);
+    return st;
+}
+
+static int state_thread(int engine) {
+    return JSON_THREAD_ENGINE * (1 + engine) + JSON_THREAD_STATE;
+}
+
+static void states(struct json_view *v) {
+    for (size_t i = 0; i < v->run->nengine; i++) {
+        const int engine = v->run->engine[i].engine;
+        char name[40];
+        snprintf(name, sizeof name, "%s cycles", isa_engine_name(engine));
+        json_thread(v, JSON_ENGINES, state_thread(engine), name);
+    }
+    for (size_t i = 0; i < v->log->states; i++) {
+        const struct trace_state *s = &v->log->state[i];
+        const enum trace_class cls = (enum trace_class)s->cls;
+        json_open(v, 'X', JSON_ENGINES, state_thread(s->engine));
+        json_ts(v, s->from);
+        json_dur(v, s->from, s->to);
+        str_printf(v->s, ",\"cat\":\"state\",\"name\":\"%s%s%s\",\"args\":{\"cycles\":%" PRIu64,
+                   trace_class_title(cls), s->wait_engine >= 0 ? " " : "",
+                   s->wait_engine >= 0 ? isa_engine_name(s->wait_engine) : "", s->to - s->from);
+        json_text(v, "engine", isa_engine_name(s->engine));
+        json_text(v, "class", trace_class_key(cls));
+        str_putc(v->s, '}');
+        json_close(v);
     }
 }
 
-static void marks(struct view *v) {
+static void marks(struct json_view *v) {
+    bool any = false;
     for (size_t i = 0; i < v->log->count; i++) {
         const struct trace_event *e = &v->log->event[i];
         if (e->kind == TRACE_EVENT_INSN) continue;
+        if (!any) json_thread(v, JSON_LAYERS, JSON_THREAD_MARK, "marks");
+        any = true;
         const bool span = e->kind == TRACE_EVENT_OPEN || e->kind == TRACE_EVENT_CLOSE;
-        open_event(v);
-        str_printf(v->s,
-                   "\"ph\":\"%s\",\"pid\":2,\"tid\":0,\"cat\":\"mark\",\"name\":\"%s %" PRIu32
-                   "\",",
-                   span ? (e->kind == TRACE_EVENT_OPEN ? "b" : "e") : "i",
+        json_open(v,
+                  !span                         ? 'i'
+                  : e->kind == TRACE_EVENT_OPEN ? 'b'
+                                                : 'e',
+                  JSON_LAYERS, JSON_THREAD_MARK);
+        json_ts(v, e->start);
+        str_printf(v->s, ",\"cat\":\"mark\",\"name\":\"%s %" PRIu32 "\"",
                    span                         ? "mark"
                    : e->kind == TRACE_EVENT_IRQ ? "irq"
                                                 : "ts",
                    e->id);
         if (span)
-            str_printf(v->s, "\"id\":\"mark %" PRIu32 "\",", e->id);
+            str_printf(v->s, ",\"id\":%" PRIu32, e->id);
         else
-            str_puts(v->s, "\"s\":\"p\",");
-        stamp(v, "ts", e->start);
-        close_event(v);
+            str_puts(v->s, ",\"s\":\"t\"");
+        json_close(v);
     }
 }
 
-static npu_status layer_spans(struct view *v) {
+static void layer(struct json_view *v, const struct trace_layer *l, int tid, uint64_t from,
+                  uint64_t to) {
+    char unnamed[40];
+    snprintf(unnamed, sizeof unnamed, "tag %" PRIu32, l->tag);
+    json_open(v, 'X', JSON_LAYERS, tid);
+    json_ts(v, from);
+    json_dur(v, from, to);
+    str_puts(v->s, ",\"cat\":\"layer\"");
+    json_text(v, "name", l->name.name ? l->name.name : unnamed);
+    str_printf(v->s, ",\"args\":{\"tag\":%" PRIu32, l->tag);
+    json_text(v, "op", l->name.op);
+    json_text(v, "kernel", l->name.kernel);
+    json_text(v, "node", l->name.node);
+    str_printf(v->s,
+               ",\"start_cycle\":%" PRIu64 ",\"end_cycle\":%" PRIu64 ",\"cycles\":%" PRIu64
+               ",\"macs\":%" PRIu64 ",\"mxu_cycles\":%" PRIu64 ",\"vec_cycles\":%" PRIu64
+               ",\"dma_cycles\":%" PRIu64 ",\"dram_read\":%" PRIu64 ",\"dram_write\":%" PRIu64
+               ",\"bound\":\"%s\"}",
+               from, to, l->cycles, l->total.macs, l->total.mxu_cycles, l->total.vec_cycles,
+               l->total.dma_cycles, l->total.dram_read, l->total.dram_write, l->bound);
+    json_close(v);
+}
+
+static npu_status layers(struct json_view *v) {
+    struct lanes lanes = {0};
     struct trace_layer *l;
     size_t n;
+    npu_status st = NULL;
     NPU_TRY(trace_layers(v->run, &l, &n));
     for (size_t i = 0; i < n; i++) {
         const struct trace_tag *t = &l[i].total;
-        const uint64_t from = t->end > t->start ? t->start : t->first,
-                       to = t->end > t->start ? t->end : t->last;
-        for (int half = 0; half < 2; half++) {
-            open_event(v);
-            str_printf(v->s,
-                       "\"ph\":\"%s\",\"pid\":2,\"tid\":0,\"cat\":\"layer\",\"id\":\"layer "
-                       "%zu\",\"name\":",
-                       half ? "e" : "b", i);
-            if (l[i].name.name)
-                str_json(v->s, l[i].name.name);
-            else
-                str_printf(v->s, "\"tag %" PRIu32 "\"", l[i].tag);
-            str_putc(v->s, ',');
-            stamp(v, "ts", half ? to : from);
-            if (!half)
-                str_printf(v->s, ",\"args\":{\"cycles\":%" PRIu64 ",\"bound\":\"%s\"}", l[i].cycles,
-                           l[i].bound);
-            close_event(v);
+        const bool worked = t->end > t->start;
+        const uint64_t from = worked ? t->start : t->first, to = worked ? t->end : t->last;
+        const size_t known = lanes.n, lane = lane_for(&lanes, from, to);
+        if (lane == NONE) {
+            st = no_memory(v);
+            break;
         }
+        const int tid = JSON_THREAD_LAYER + (int)lane;
+        if (lane == known) name_lane(v, JSON_LAYERS, tid, "layers", lane);
+        layer(v, &l[i], tid, from, to);
     }
+    base_free(lanes.end);
     base_free(l);
-    return NULL;
+    return st;
 }
 
-static npu_status no_memory(const struct view *v) {
-    return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", v->log->count);
+// otherData is for texts alone.
+static void number(struct json_view *v, const char *key, uint64_t n) {
+    str_printf(v->s, ",\"%s\":\"%" PRIu64 "\"", key, n);
 }
 
-static void counter(struct view *v, const char *name, uint64_t cycle, double value) {
-    open_event(v);
-    str_printf(v->s, "\"ph\":\"C\",\"pid\":3,\"tid\":0,\"name\":\"%s\",", name);
-    stamp(v, "ts", cycle);
-    str_printf(v->s, ",\"args\":{\"value\":%.2f}", value);
-    close_event(v);
-}
-
-// Bytes of DMA instructions, spread evenly from start to end, in intervals of 1/1000 of the run.
-static npu_status bandwidth(struct view *v) {
-    const uint64_t step = v->run->cycles / 1000 + 1, n = v->run->cycles / step + 1;
-    double *bytes = base_alloc_array((size_t)n * 2, sizeof *bytes);
-    if (!bytes) return no_memory(v);
-    for (size_t i = 0; i < v->log->count; i++) {
-        const struct trace_event *e = &v->log->event[i];
-        if (e->kind != TRACE_EVENT_INSN || (!e->dram_read && !e->dram_write)) continue;
-        const uint64_t to = e->done > e->start ? e->done : e->start + 1;
-        for (uint64_t k = e->start / step; k <= (to - 1) / step && k < n; k++) {
-            const uint64_t lo = k * step > e->start ? k * step : e->start;
-            const uint64_t hi = (k + 1) * step < to ? (k + 1) * step : to;
-            const double part = (double)(hi - lo) / (double)(to - e->start);
-            bytes[2 * k] += part * e->dram_read;
-            bytes[2 * k + 1] += part * e->dram_write;
-        }
-    }
-    for (uint64_t k = 0; k < n; k++) {
-        counter(v, "dram read B/cycle", k * step, bytes[2 * k] / (double)step);
-        counter(v, "dram write B/cycle", k * step, bytes[2 * k + 1] / (double)step);
-    }
-    base_free(bytes);
-    return NULL;
-}
-
-struct edge {
-    uint64_t cycle;
-    int engine, change;
-};
-
-static int by_cycle(const void *a, const void *b) {
-    const struct edge *x = a, *y = b;
-    if (x->cycle != y->cycle) return x->cycle < y->cycle ? -1 : 1;
-    if (x->engine != y->engine) return x->engine - y->engine;
-    return x->change - y->change;
-}
-
-// Instructions that wait in each queue.
-static npu_status queues(struct view *v) {
-    struct edge *edge = base_alloc_array(v->log->count * 2 + 1, sizeof *edge);
-    if (!edge) return no_memory(v);
-    size_t n = 0;
-    for (size_t i = 0; i < v->log->count; i++) {
-        const struct trace_event *e = &v->log->event[i];
-        if (e->kind != TRACE_EVENT_INSN || e->engine == ISA_ENGINE_CP) continue;
-        edge[n++] = (struct edge){e->dispatched, e->engine, 1};
-        edge[n++] = (struct edge){e->start, e->engine, -1};
-    }
-    qsort(edge, n, sizeof *edge, by_cycle);
-    int depth[ISA_ENGINES] = {0};
-    for (size_t i = 0; i < n; i++) {
-        depth[edge[i].engine] += edge[i].change;
-        if (i + 1 < n && edge[i + 1].cycle == edge[i].cycle && edge[i + 1].engine == edge[i].engine)
-            continue;
-        char name[40];
-        snprintf(name, sizeof name, "queue %s", isa_engine_name(edge[i].engine));
-        counter(v, name, edge[i].cycle, depth[edge[i].engine]);
-    }
-    base_free(edge);
-    return NULL;
+static void head(struct json_view *v) {
+    str_puts(v->s, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"npusim_trace\":\"1\"");
+    json_text(v, "program", v->run->program ? v->run->program : "");
+    json_text(v, "target", v->run->target ? v->run->target : "");
+    json_text(v, "fault", v->run->fault);
+    number(v, "clock_mhz", (uint64_t)v->run->hw->clock_npu_mhz);
+    number(v, "cycles", v->run->cycles);
+    number(v, "instructions", v->run->instructions);
+    str_puts(v->s, "},\"traceEvents\":[");
+    json_process(v, JSON_ENGINES, v->run->target && *v->run->target ? v->run->target : "npu");
+    json_process(v, JSON_LAYERS, "layers");
+    json_process(v, JSON_COUNTERS, "counters");
 }
 
 npu_status trace_json_write(const struct trace_run *run, const struct trace_log *log,
                             const char *path) {
-    struct view v = {.run = run, .log = log, .us = 1.0 / (double)run->hw->clock_npu_mhz};
-    for (size_t i = 0; i < log->count; i++)
-        if (log->event[i].seq >= v.seqs) v.seqs = log->event[i].seq + 1;
-    v.slice_end = base_alloc_array((size_t)v.seqs + 1, sizeof *v.slice_end);
-    if (!v.slice_end) return no_memory(&v);
+    struct json_view v = {.run = run, .log = log};
+    struct arrows a;
+    if (!arrows_init(&a, log)) {
+        arrows_deinit(&a);
+        return no_memory(&v);
+    }
     npu_status st = trace_out_open(path, &v.out);
     if (st) {
-        base_free(v.slice_end);
+        arrows_deinit(&a);
         return st;
     }
     v.s = trace_out_text(v.out);
-    str_puts(v.s, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"program\":");
-    str_json(v.s, run->program ? run->program : "");
-    str_printf(v.s, ",\"clock_mhz\":%" PRId64 ",\"cycles\":%" PRIu64 "},\"traceEvents\":[",
-               run->hw->clock_npu_mhz, run->cycles);
-    names(&v);
-    instructions(&v);
+    head(&v);
+    trace_out_fail(v.out, layers(&v));
+    trace_out_fail(v.out, instructions(&v, &a));
+    states(&v);
     marks(&v);
-    trace_out_fail(v.out, layer_spans(&v));
-    trace_out_fail(v.out, queues(&v));
-    trace_out_fail(v.out, bandwidth(&v));
+    trace_out_fail(v.out, json_counters(&v));
     str_puts(v.s, "\n]}\n");
-    base_free(v.slice_end);
+    arrows_deinit(&a);
     return trace_out_close(v.out);
 }

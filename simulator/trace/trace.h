@@ -174,6 +174,15 @@ NPU_MUST_USE npu_status trace_json_write(const struct trace_run *run, const stru
 NPU_MUST_USE npu_status trace_csv_write(const struct trace_run *run, const struct trace_log *log,
                                         const char *path);
 
+/// One row per layer. The log is not needed.
+NPU_MUST_USE npu_status trace_layers_csv_write(const struct trace_run *run,
+                                               const struct trace_log *log, const char *path);
+
+/// Value change dump (IEEE 1364): states, instructions, queues, memory, semaphores (vcd.c); gzip
+/// when the path ends in .gz.
+NPU_MUST_USE npu_status trace_vcd_write(const struct trace_run *run, const struct trace_log *log,
+                                        const char *path);
+
 /// Endings of view.def with blanks between them, for messages.
 const char *trace_endings(void);
 

@@ -113,7 +113,7 @@ static void finish(struct units_compute *c, uint64_t cycle) {
 static void start(struct units_compute *c, const struct units_rec *r, uint64_t cycle) {
     struct units_machine *m = c->m;
     units_state(&c->e, cycle, TRACE_BUSY, -1);
-    units_sem_take(m, r);
+    units_sem_take(m, r, cycle);
     units_signal(m, r, ISA_AT_START, cycle);
     c->running = true;
     c->seq = (uint64_t)(r - m->p->rec);

@@ -137,7 +137,7 @@ static bool execute(struct units_machine *m, const struct units_rec *r) {
             return execute(m, r); // counts what has become visible
         }
         c->e.waiting = false;
-        units_sem_take(m, r);
+        units_sem_take(m, r, c->e.counted);
         units_signal(m, r, ISA_AT_START, c->e.counted);
         c->started = true;
     }

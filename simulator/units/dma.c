@@ -276,7 +276,7 @@ static void launch(struct units_dma *x, const struct units_rec *r, uint64_t ente
     e->longest = TRACE_BUSY;
     e->longest_cycles = 0;
     e->longest_engine = -1;
-    units_sem_take(m, r);
+    units_sem_take(m, r, cycle);
     units_signal(m, r, ISA_AT_START, cycle);
     x->issuing = true;
     x->writing = false;

@@ -398,6 +398,7 @@ void units_run(struct units_machine *m, const struct units_options *options,
         fill_blocked(m, out);
     }
     close_counts(m, out);
+    units_sem_forget(m);
     for (uint64_t i = 0; i < m->p->ntag; i++) { // tags under which nothing ended
         if (m->tag[i].first == UINT64_MAX) m->tag[i].first = m->tag[i].last = 0;
         if (m->tag[i].start == UINT64_MAX) m->tag[i].start = m->tag[i].end = m->tag[i].first;

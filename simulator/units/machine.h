@@ -225,7 +225,8 @@ void units_emit(struct units_machine *m, struct trace_event *e, const struct uni
 // sem.c
 bool units_sem_ready(struct units_machine *m, const struct units_rec *r, uint64_t cycle,
                      uint64_t *when, int *sem);
-void units_sem_take(struct units_machine *m, const struct units_rec *r);
+void units_sem_take(struct units_machine *m, const struct units_rec *r, uint64_t cycle);
+void units_sem_forget(struct units_machine *m);
 void units_signal(struct units_machine *m, const struct units_rec *r, enum isa_when when,
                   uint64_t cycle);
 void units_wait_state(struct units_machine *m, int sem, enum trace_class *cls, int *engine);

@@ -48,9 +48,25 @@ bool units_sem_ready(struct units_machine *m, const struct units_rec *r, uint64_
     return ready;
 }
 
-void units_sem_take(struct units_machine *m, const struct units_rec *r) {
-    for (int i = 0; i < 2; i++)
-        if (r->wait_sem[i] && r->acquire >> i & 1) m->sem[r->wait_sem[i]].count -= r->wait_value[i];
+static void note(const struct units_machine *m, uint64_t cycle, int sem, int change) {
+    if (!m->options.sink) return;
+    const struct trace_event e = {.kind = TRACE_EVENT_SEMAPHORE,
+                                  .engine = ISA_ENGINE_CP,
+                                  .id = (uint32_t)sem,
+                                  .start = cycle,
+                                  .change = change,
+                                  .wait_engine = -1,
+                                  .cause_seq = TRACE_NO_SEQ};
+    m->options.sink(m->options.sink_ctx, &e);
+}
+
+// Takes what the waits of an instruction that starts at `cycle` subtract.
+void units_sem_take(struct units_machine *m, const struct units_rec *r, uint64_t cycle) {
+    for (int i = 0; i < 2; i++) {
+        if (!r->wait_sem[i] || !(r->acquire >> i & 1)) continue;
+        m->sem[r->wait_sem[i]].count -= r->wait_value[i];
+        note(m, cycle, r->wait_sem[i], -(int)r->wait_value[i]);
+    }
 }
 
 static void push(struct units_sem *s, struct units_signal p) {
@@ -73,11 +89,27 @@ void units_signal(struct units_machine *m, const struct units_rec *r, enum isa_w
     for (int i = 0; i < 2; i++) {
         if (!r->sig_sem[i] || r->sig_when[i] != when) continue;
         const uint64_t visible = cycle + (uint64_t)m->hw.cp_semaphore;
+        note(m, visible, r->sig_sem[i], r->sig_inc[i]);
         push(&m->sem[r->sig_sem[i]],
              (struct units_signal){visible, (uint32_t)(r - m->p->rec), r->sig_inc[i]});
         const int waiter = m->p->waiter[r->sig_sem[i]] - 1;
         if (waiter >= 0 && m->engine[waiter] && m->engine[waiter]->waiting)
             units_wake(m, m->engine[waiter], visible);
+    }
+}
+
+// The next run begins with all of them at 0; the event log says so.
+void units_sem_forget(struct units_machine *m) {
+    for (int i = 0; m->options.sink && i < ISA_SEMS; i++) {
+        const struct units_sem *s = &m->sem[i];
+        uint64_t cycle = m->cycles;
+        int64_t count = s->count;
+        for (uint32_t k = s->head; k != s->tail; k++) {
+            const struct units_signal *p = &s->pending[k % UNITS_SIGNALS];
+            count += p->increment;
+            if (p->cycle > cycle) cycle = p->cycle;
+        }
+        if (count) note(m, cycle, i, -(int)count);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Views of a made-up run: layers and bounds by hand, files read back.
-#include "simulator/trace/trace.h"
+#include "tests/unit/simulator/trace/made_up.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -12,135 +12,6 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/file.h"
-
-static bool lookup(void *ctx, uint32_t tag, struct trace_name *out) {
-    (void)ctx;
-    if (tag >= 100) return false;
-    static const char *const name[] = {"embed", "block \"0\", attention", "head"};
-    *out = (struct trace_name){.layer = (int)tag / 10 % 3,
-                               .name = name[tag / 10 % 3],
-                               .op = "matmul",
-                               .kernel = "mm_fused",
-                               .node = "/m/MatMul,1"};
-    return true;
-}
-
-// A run of 1000 cycles: MXU 0..400 under tag 0, 400..900 under tags 10 and 11, a store under tag 20
-// to 1000.
-struct fixture {
-    struct hw hw;
-    struct trace_engine engine[2];
-    struct trace_tag tag[5];
-    struct trace_run run;
-    struct trace_log log;
-};
-
-static void event(struct fixture *f, int engine, int opcode, uint32_t tag, uint64_t seq,
-                  uint64_t ready, uint64_t start, uint64_t done, uint64_t cause) {
-    struct trace_event e = {.engine = engine,
-                            .opcode = opcode,
-                            .tag = tag,
-                            .seq = seq,
-                            .dispatched = ready,
-                            .ready = ready,
-                            .start = start,
-                            .read = done,
-                            .issued = done,
-                            .done = done,
-                            .wait_engine = -1,
-                            .cause_seq = cause};
-    if (start > ready) {
-        e.wait_class = TRACE_WAIT_DMA;
-        e.wait_engine = ISA_ENGINE_DMA0;
-        e.cause_cycle = start - 4;
-    }
-    if (engine == ISA_ENGINE_DMA0) e.dram_read = 6400, e.work = 6400;
-    trace_log_add(&f->log, &e);
-}
-
-static void fixture_init(struct fixture *f) {
-    memset(f, 0, sizeof *f);
-    hw_defaults(&f->hw);
-    f->engine[0].engine = ISA_ENGINE_DMA0;
-    f->engine[0].cycles[TRACE_BUSY] = 200;
-    f->engine[0].cycles[TRACE_IDLE] = 800;
-    f->engine[1].engine = ISA_ENGINE_MXU;
-    f->engine[1].cycles[TRACE_BUSY] = 700;
-    f->engine[1].cycles[TRACE_WAIT_DMA] = 200;
-    f->engine[1].cycles[TRACE_IDLE] = 100;
-    f->engine[1].wait_for[ISA_ENGINE_DMA0] = 200;
-    f->tag[0] = (struct trace_tag){.tag = 0,
-                                   .first = 0,
-                                   .last = 400,
-                                   .start = 100,
-                                   .end = 400,
-                                   .macs = 300 * 16384,
-                                   .mxu_cycles = 300,
-                                   .instructions = 3};
-    f->tag[1] = (struct trace_tag){.tag = 10,
-                                   .first = 50,
-                                   .last = 600,
-                                   .start = 400,
-                                   .end = 600,
-                                   .macs = 200 * 16384,
-                                   .mxu_cycles = 200,
-                                   .dram_read = 6400,
-                                   .instructions = 2};
-    f->tag[2] = (struct trace_tag){.tag = 11,
-                                   .first = 600,
-                                   .last = 900,
-                                   .start = 600,
-                                   .end = 900,
-                                   .macs = 100 * 16384,
-                                   .mxu_cycles = 200,
-                                   .instructions = 1};
-    f->tag[3] = (struct trace_tag){.tag = 20,
-                                   .first = 900,
-                                   .last = 1000,
-                                   .start = 900,
-                                   .end = 900,
-                                   .dram_write = 25600,
-                                   .dma_cycles = 100,
-                                   .instructions = 1};
-    f->tag[4] = (struct trace_tag){.tag = 100}; // nothing ended under it
-    f->run = (struct trace_run){
-        .program = "a \"quoted\" name.npu",
-        .target = "server",
-        .hw = &f->hw,
-        .cycles = 1000,
-        .instructions = 7,
-        .engine = f->engine,
-        .nengine = 2,
-        .tag = f->tag,
-        .ntag = 5,
-        .lookup = lookup,
-        .host_seconds = 0.5,
-        .dram = {.read_bytes = 6400,
-                 .write_bytes = 25600,
-                 .row_hits = 90,
-                 .row_misses = 10,
-                 .channels = 16},
-        .spm_peak_bytes = 1 << 20,
-    };
-    event(f, ISA_ENGINE_MXU, ISA_OP_MM, 0, 1, 0, 100, 400, 0);
-    event(f, ISA_ENGINE_DMA0, ISA_OP_COPY, 0, 0, 0, 0, 96, TRACE_NO_SEQ);
-    event(f, ISA_ENGINE_MXU, ISA_OP_MM, 10, 2, 400, 400, 600, TRACE_NO_SEQ);
-    event(f, ISA_ENGINE_MXU, ISA_OP_MM, 11, 3, 600, 600, 900, TRACE_NO_SEQ);
-    event(f, ISA_ENGINE_DMA0, ISA_OP_COPY, 20, 4, 100, 900, 1000, 3);
-    struct trace_event mark = {.kind = TRACE_EVENT_OPEN,
-                               .engine = ISA_ENGINE_CP,
-                               .opcode = ISA_OP_MARK,
-                               .id = 5,
-                               .seq = 5,
-                               .start = 10,
-                               .wait_engine = -1,
-                               .cause_seq = TRACE_NO_SEQ};
-    trace_log_add(&f->log, &mark);
-    mark.kind = TRACE_EVENT_CLOSE;
-    mark.start = 20;
-    trace_log_add(&f->log, &mark);
-    cr_assert_null(trace_log_finish(&f->log));
-}
 
 Test(trace, the_log_is_sorted_by_start) {
     struct fixture f;
@@ -254,12 +125,6 @@ Test(trace, text_names_engines_layers_and_losses) {
     trace_log_free(&f.log);
 }
 
-static char *temporary(const char *name) {
-    static char path[256];
-    snprintf(path, sizeof path, "trace_%d_%s", (int)getpid(), name);
-    return path;
-}
-
 Test(trace, report_has_the_keys_and_the_sums) {
     struct fixture f;
     fixture_init(&f);
@@ -327,7 +192,11 @@ Test(trace, chrome_events_are_well_formed_plain_and_packed) {
         cr_assert_null(trace_write(&f.run, &f.log, path));
         json_t *t = load_trace(path);
         int slices = 0, starts = 0, finishes = 0, counters = 0, begins = 0, ends = 0;
-        double last[32] = {0};
+        struct {
+            json_int_t tid;
+            double end;
+        } last[32] = {0};
+        size_t threads = 0;
         size_t i;
         json_t *e;
         json_array_foreach(json_object_get(t, "traceEvents"), i, e) {
@@ -338,8 +207,13 @@ Test(trace, chrome_events_are_well_formed_plain_and_packed) {
             if (*ph == 'X') {
                 // Slices of one thread must not overlap.
                 const json_int_t tid = json_integer_value(json_object_get(e, "tid"));
-                cr_expect(ts >= last[tid] - 1e-9);
-                last[tid] = ts + json_number_value(json_object_get(e, "dur"));
+                size_t at = 0;
+                while (at < threads && last[at].tid != tid)
+                    at++;
+                if (at == threads) last[threads++].tid = tid;
+                cr_assert(threads < sizeof last / sizeof *last);
+                cr_expect(ts >= last[at].end - 1e-9);
+                last[at].end = ts + json_number_value(json_object_get(e, "dur"));
                 slices++;
             }
             starts += *ph == 's';
@@ -348,10 +222,10 @@ Test(trace, chrome_events_are_well_formed_plain_and_packed) {
             begins += *ph == 'b';
             ends += *ph == 'e';
         }
-        cr_expect_eq(slices, 5 + 2); // instructions and waits
+        cr_expect_eq(slices, 5 + 3 + 3); // instructions, layers, states
         cr_expect_eq(starts, 2);
         cr_expect_eq(finishes, starts);
-        cr_expect_eq(begins, 3 + 1);
+        cr_expect_eq(begins, 1);
         cr_expect_eq(ends, begins);
         cr_expect(counters > 10);
         if (k == 0)
@@ -363,30 +237,6 @@ Test(trace, chrome_events_are_well_formed_plain_and_packed) {
         }
         remove(path);
     }
-    trace_log_free(&f.log);
-}
-
-Test(trace, csv_has_a_row_per_instruction) {
-    struct fixture f;
-    fixture_init(&f);
-    const char *path = temporary("t.csv");
-    cr_assert_null(trace_write(&f.run, &f.log, path));
-    struct span s;
-    cr_assert_null(file_map(path, &s));
-    int lines = 0;
-    for (size_t i = 0; i < s.size; i++)
-        lines += s.data[i] == '\n';
-    cr_expect_eq(lines, 1 + 5);
-    struct str t = {0};
-    str_append(&t, s.data, s.size);
-    cr_expect(
-        strstr(str_text(&t),
-               "1,mxu,mm,0,embed,\"/m/MatMul,1\",0,0,100,400,400,400,100,wait_dma,dma0,0,0,0,0\n"),
-        "%s", str_text(&t));
-    cr_expect(strstr(str_text(&t), "\"block \"\"0\"\", attention\""));
-    str_free(&t);
-    file_unmap(s);
-    remove(path);
     trace_log_free(&f.log);
 }
 
@@ -448,6 +298,8 @@ Test(trace, out_of_memory_leaves_no_file) {
     struct fixture f;
     fixture_init(&f);
     expect_all_or_nothing(&f, temporary("oom.json"), write_trace);
+    expect_all_or_nothing(&f, temporary("oom.vcd.gz"), write_trace);
+    expect_all_or_nothing(&f, temporary("oom.layers.csv"), write_trace);
     expect_all_or_nothing(&f, temporary("oom.json.gz"), write_trace);
     expect_all_or_nothing(&f, temporary("oom.csv"), write_trace);
     expect_all_or_nothing(&f, temporary("oom.html"), write_trace);

@@ -333,6 +333,7 @@ struct check {
     uint64_t last_start[ISA_ENGINES], last_done[ISA_ENGINES], events, hash;
     struct trace_engine state[ISA_ENGINES]; // added up from STATE events
     uint64_t state_end[ISA_ENGINES];
+    int64_t semaphore[ISA_SEMS], signals;
 };
 
 // States of an engine follow each other without a gap.
@@ -348,6 +349,11 @@ static void check_event(void *ctx, const struct trace_event *e) {
     struct check *c = ctx;
     if (e->kind == TRACE_EVENT_STATE) {
         check_state(c, e);
+        return;
+    }
+    if (e->kind == TRACE_EVENT_SEMAPHORE) {
+        c->semaphore[e->id] += e->change;
+        c->signals += e->change > 0 ? e->change : 0;
         return;
     }
     const uint64_t word[] = {
@@ -401,6 +407,10 @@ Test(identities, hold_on_random_programs_and_runs_repeat_after_reset, .timeout =
                 }
                 cr_expect(mxu <= r.cycles && vec <= r.cycles);
                 cr_expect(bytes + r.dram.fetch_bytes <= r.dram.read_bytes + r.dram.write_bytes);
+                // 2 + 2 credits; each of 60 rounds signals 10, 11, 12, 13 and 14 once.
+                cr_expect_eq(check.signals, 4 + 60 * 5);
+                for (int i = 0; i < ISA_SEMS; i++)
+                    cr_expect_eq(check.semaphore[i], 0);
                 for (size_t i = 0; i < r.nengine; i++) {
                     uint64_t sum = 0, waits = 0;
                     for (int c = 0; c < TRACE_CLASSES; c++)
