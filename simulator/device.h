@@ -16,6 +16,7 @@
 #include "simulator/totals.h"
 #include "simulator/trace/trace.h"
 
+struct host_model;
 struct npu_device;
 struct sim_device;
 
@@ -45,7 +46,11 @@ struct sim_repeat {
     double seconds;      // host time of the run loop
 };
 
-/// Latency of a run without noise that takes so many cycles.
+/// The host in front of the device (noise/host.h): latencies below are as it sees them, with its
+/// submission and its wait. NULL, as at first: it takes no time. Lent.
+void sim_device_set_host(struct sim_device *d, const struct host_model *host);
+
+/// Latency of a run without noise that takes so many cycles: the host at its medians.
 uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles);
 
 /// Times the one job since sim_device_begin once more without computing it again, with the draws of

@@ -16,6 +16,7 @@
 #include "simulator/core/core.h"
 #include "simulator/device.h"
 #include "simulator/kernel/kernel.h"
+#include "simulator/noise/host.h"
 #include "simulator/totals.h"
 
 enum {
@@ -51,6 +52,7 @@ struct sim_device {
     bool pending; // it has started
     uint64_t clock, last_ticket;
     struct trace_log *log;
+    const struct host_model *model; // of the host that submits; NULL: it takes no time. Lent
     exec_write_sink *written;
     void *written_ctx;
     uint64_t log_offset, log_seq; // cycles and instructions of the jobs before
@@ -435,9 +437,25 @@ bool sim_device_values(const struct sim_device *d) {
     return d->values;
 }
 
-uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles) {
+void sim_device_set_host(struct sim_device *d, const struct host_model *host) {
+    d->model = host;
+}
+
+// What the host adds to the device's time of one submission.
+static uint64_t host_ps(const struct sim_device *d, const struct noise *noise, uint64_t run) {
+    struct host_run host;
+    if (!d->model) return 0;
+    host_run_begin(d->model, noise ? *noise : (struct noise){0}, run, &host);
+    return host_submit_ps(&host) + host_finish_ps(&host);
+}
+
+static uint64_t device_ps(const struct sim_device *d, uint64_t cycles) {
     const struct kernel_clock clock = kernel_clock((uint64_t)d->hw.clock_npu_mhz);
     return kernel_clock_ps(&clock, cycles);
+}
+
+uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles) {
+    return device_ps(d, cycles) + host_ps(d, NULL, 0);
 }
 
 npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, uint64_t run,
@@ -448,8 +466,10 @@ npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, ui
     NPU_TRY(noise_check(&d->hw));
     const struct core_noise draws = {.noise = noise, .at = {.run = run}};
     NPU_TRY(core_repeat(d->core, &draws, NULL, NULL, &r));
+    const uint64_t sampled = host_ps(d, noise, run);
     *out = (struct sim_repeat){.cycles = r.timing.cycles,
-                               .latency_ps = sim_device_latency_ps(d, r.timing.cycles),
+                               .latency_ps = device_ps(d, r.timing.cycles) + sampled,
+                               .sampled_ps = sampled,
                                .seconds = r.run_seconds};
     return NULL;
 }

@@ -5,6 +5,8 @@
 #include "runtime/base/hw_yaml.h"
 #include "runtime/base/str.h"
 #include "runtime/include/npu/simulator.h"
+#include "simulator/device.h"
+#include "simulator/noise/host.h"
 #include "simulator/npusim/runs.h"
 
 // The program's machine with --set applied, as text for the device.
@@ -25,9 +27,23 @@ static npu_status open_device(struct npusim *s) {
     return st;
 }
 
+// The host that the options ask for.
+static npu_status open_host(struct npusim *s) {
+    const struct npusim_options *o = s->o;
+    const bool asked = o->versus || (o->noise >> NOISE_HOST & 1U);
+    if (o->host && strcmp(o->host, "none") == 0) return NULL;
+    if (o->host)
+        NPU_TRY_NOTE(host_model_load(o->host, &s->host), "--host %s", o->host);
+    else if (asked)
+        NPU_TRY(host_model_default(&s->host));
+    sim_device_set_host(sim_device_of(s->device), s->host);
+    return NULL;
+}
+
 npu_status npusim_open(struct npusim *s, const char *path) {
     NPU_TRY(npu_program_load(path, &s->program));
     NPU_TRY(open_device(s));
+    NPU_TRY(open_host(s));
     NPU_TRY(npu_session_new(s->device, s->program, &s->session));
     if (s->o->entry) NPU_TRY(npu_session_set_entry(s->session, s->o->entry));
     NPU_TRY(npusim_tensors_list(s));
@@ -39,5 +55,6 @@ void npusim_close(struct npusim *s) {
     npu_session_free(s->session);
     npu_device_close(s->device);
     npu_program_free(s->program);
+    host_model_free(s->host);
     *s = (struct npusim){0};
 }

@@ -124,6 +124,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         break;
     case KEY_FIRST_RUN: integer(p, "first-run", arg, 0, &o->first_run); break;
     case KEY_VERSUS: o->versus = arg; break;
+    case KEY_HOST: o->host = arg; break;
     case KEY_TRACE: trace_option(p, arg); break;
     case KEY_REPORT: o->report = arg; break;
     case KEY_QUIET: o->quiet = true; break;

@@ -147,7 +147,8 @@ npu_status npusim_runs_take(struct npusim *s, struct npusim_runs *out) {
     const uint64_t pieces = j.n + (uint64_t)j.nsource * j.share_n;
     struct shard_result *r = ARENA_ARRAY(s->a, struct shard_result, pieces);
     progress_stage("runs", pieces, 0, 100);
-    if (pieces == 1 && s->o->noise == NOISE_OFF) // that is the one that has just been made
+    if (pieces == 1 && s->o->noise == NOISE_OFF &&
+        !s->host) // that is the one that has just been made
         r[0] = (struct shard_result){first.cycles, sim_device_latency_ps(d, first.cycles), 0,
                                      first.run_seconds};
     else

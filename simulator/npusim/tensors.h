@@ -29,6 +29,7 @@ struct npusim {
     struct npu_program *program;
     struct npu_device *device;
     struct npu_session *session;
+    struct host_model *host; // that submits; NULL: it takes no time
     struct npusim_tensors in, out, state;
     struct writes *writes; // lent: what instructions write, collected when somebody asks
 };
