@@ -108,6 +108,10 @@ static npu_status distribution(const struct trace_runs *r, json_t **out) {
     add_sources(o, r);
     NPU_TRY(quantiles(r->time_us, r->n, &points));
     json_object_set_new(o, "quantiles_us", points);
+    json_t *times = json_array();
+    for (uint64_t i = 0; i < r->n; i++)
+        json_array_append_new(times, real(r->time_us[i]));
+    json_object_set_new(o, "times_us", times);
     if (!r->versus) return NULL;
     json_t *other;
     npu_status st = distribution(r->versus, &other);
