@@ -109,7 +109,7 @@ class Jitter(unittest.TestCase):
         self.assertEqual(self.runs("--runs", n, "--noise", DEVICE)["by_source"], {}) # fewer than 100 runs
 
     def test_versus(self):
-        out, report = self.npusim("--runs", 12, "--noise", DEVICE, "--versus", self.tmp / "f32.npu")
+        out, report = self.npusim("--runs", 12, "--noise", DEVICE, "--versus", self.tmp / "f32.npu", "--host", "none")
         runs, other = report["runs"], report["runs"]["versus"]
         self.assertEqual(runs["times_us"], self.runs("--runs", 12, "--noise", DEVICE)["times_us"])
         self.assertEqual(other["times_us"], self.runs("--runs", 12, "--noise", DEVICE, program="f32.npu")["times_us"])
@@ -118,6 +118,16 @@ class Jitter(unittest.TestCase):
         self.assertTrue(math.isclose(other["std_ratio"]["value"], other["std_us"] / runs["std_us"], rel_tol=1e-7))
         self.assertLess(other["mean_ratio"]["interval"][0], other["mean_ratio"]["interval"][1])
         self.assertIn("f32.npu over f16.npu", out)
+
+    def test_the_host_is_sampled(self):
+        out, report = self.npusim("--runs", 30, "--noise", "all", "--by-source", 30)
+        runs = report["runs"]
+        device = self.runs("--runs", 30, "--noise", DEVICE)
+        self.assertTrue(math.isclose(runs["mean_us"] - runs["sampled_mean_us"], device["mean_us"], rel_tol=1e-9))
+        self.assertGreater(runs["std_us"], device["std_us"])
+        self.assertEqual({s["name"]: s["kind"] for s in runs["sources"]},
+                         {"refresh": "simulated", "contention": "simulated", "clock": "simulated", "host": "sampled"})
+        self.assertIn("sampled from a fitted model of the host", out)
 
     def test_locale_chooses_the_bars(self):
         command = [BUILD / "bin/npusim", self.tmp / "f16.npu", "--no-data", "--runs", "20", "--noise", "contention"]
