@@ -13,6 +13,8 @@
 #include "runtime/base/status.h"
 #include "simulator/exec/exec.h"
 #include "simulator/noise/noise.h"
+#include "simulator/core/core.h"
+#include "simulator/exec/state.h"
 #include "simulator/totals.h"
 #include "simulator/trace/trace.h"
 
@@ -29,6 +31,22 @@ void sim_device_begin(struct sim_device *d, struct trace_log *log);
 
 /// Shows what the jobs to come write (exec.h); NULL: no longer.
 void sim_device_watch(struct sim_device *d, exec_write_sink *written, void *ctx);
+
+/// Lets the jobs to come stop at the first of `n` places; cycles count from sim_device_begin. Jobs
+/// behind the one that stopped are completed without being run. Lent; n 0: no longer.
+void sim_device_stop_at(struct sim_device *d, struct core_where *where, size_t n);
+
+/// Where they stopped, its cycle counted from sim_device_begin; NULL: nowhere.
+const struct core_stopped *sim_device_stopped(const struct sim_device *d);
+
+/// The machine's state at the end of the last job, or where it stopped.
+void sim_device_state(const struct sim_device *d, struct exec_state *out);
+
+/// Copies bytes of a memory then, SPM, PSUM or DRAM (the last job's own addresses), and says of
+/// each whether it was written. False: they are not inside it, in DRAM not inside what is
+/// allocated.
+bool sim_device_peek(const struct sim_device *d, int space, int64_t address, int64_t bytes,
+                     uint8_t *out, bool *written);
 
 /// What ran since then. Lives until the next begin.
 const struct sim_totals *sim_device_totals(const struct sim_device *d);

@@ -55,6 +55,8 @@ struct sim_device {
     const struct host_model *model; // of the host that submits; NULL: it takes no time. Lent
     exec_write_sink *written;
     void *written_ctx;
+    struct core_stop stop; // n 0: jobs run to their end
+    struct core_stopped stopped;
     uint64_t log_offset, log_seq; // cycles and instructions of the jobs before
     struct sim_totals totals;
     uint64_t all_jobs, all_instructions, all_read_bytes, all_write_bytes;
@@ -116,6 +118,10 @@ static void run_job(struct sim_device *d) {
     struct core_result r = {0};
     struct exec_dram_at code;
     d->pending = false;
+    if (d->stopped.stopped) { // the run ended in a job before
+        fw_host_job_done(&d->port, d->clock, d->clock);
+        return;
+    }
     const int64_t code_lo = (int64_t)s->code_base,
                   code_bytes = (int64_t)s->code_size * ISA_GRANULE_BYTES;
     if (!exec_dram_find(&d->dram, code_lo, code_lo + code_bytes, &code)) {
@@ -139,12 +145,18 @@ static void run_job(struct sim_device *d) {
         .image = job->image,
         .events = d->log ? log_event : NULL,
         .events_ctx = d,
+        .stop = d->stop.n ? &d->stop : NULL,
     };
+    d->stop.cycles = d->totals.cycles;
+    d->stop.instructions = d->totals.instructions;
     for (int i = 0; i < EXEC_DOORBELLS; i++)
         run.exec.doorbell[i] = (int64_t)s->doorbell[i];
     d->log_offset = d->totals.cycles;
     d->log_seq = d->totals.instructions;
     job->fault = core_run(d->core, &run, &r);
+    d->stopped = r.stopped;
+    d->stopped.cycle += d->totals.cycles;
+    if (r.stopped.seq != TRACE_NO_SEQ) d->stopped.seq += d->totals.instructions;
     const uint64_t start = d->clock;
     d->clock += r.timing.cycles;
     if (r.timing.nengine && !add_result(d, &r)) { // totals without it must not be reported
@@ -419,12 +431,46 @@ struct sim_device *sim_device_of(const struct npu_device *device) {
 
 void sim_device_begin(struct sim_device *d, struct trace_log *log) {
     sim_totals_clear(&d->totals);
+    d->stopped = (struct core_stopped){0};
     d->log = log;
 }
 
 void sim_device_watch(struct sim_device *d, exec_write_sink *written, void *ctx) {
     d->written = written;
     d->written_ctx = ctx;
+}
+
+void sim_device_stop_at(struct sim_device *d, struct core_where *where, size_t n) {
+    d->stop = (struct core_stop){.where = where, .n = n};
+}
+
+const struct core_stopped *sim_device_stopped(const struct sim_device *d) {
+    return d->stopped.stopped ? &d->stopped : NULL;
+}
+
+void sim_device_state(const struct sim_device *d, struct exec_state *out) {
+    exec_state_of(core_exec(d->core), out);
+}
+
+bool sim_device_peek(const struct sim_device *d, int space, int64_t address, int64_t bytes,
+                     uint8_t *out, bool *written) {
+    const struct exec *x = core_exec(d->core);
+    if (address < 0 || bytes < 0 || address > INT64_MAX / 4 || bytes > INT64_MAX / 4) return false;
+    if (space == ISA_DRAM) {
+        const int64_t lo = (int64_t)d->started.dram_base + address;
+        npu_status st = exec_dram_read(&d->dram, lo, out, bytes);
+        const bool inside = st == NULL;
+        npu_status_free(st);
+        for (int64_t i = 0; i < bytes && inside; i++)
+            written[i] = exec_dram_first_unwritten(&d->dram, lo + i, lo + i + 1) < 0;
+        return inside;
+    }
+    const struct exec_bits *map = exec_written(x, space);
+    if (!map || bytes > map->bytes || address > map->bytes - bytes) return false;
+    memcpy(out, (space == ISA_SPM ? exec_spm(x) : exec_psum(x)) + address, (size_t)bytes);
+    for (int64_t i = 0; i < bytes; i++)
+        written[i] = bits_first_clear(map, address + i, address + i + 1) < 0;
+    return true;
 }
 
 const struct sim_totals *sim_device_totals(const struct sim_device *d) {

@@ -18,27 +18,10 @@
 #include "runtime/base/progress.h"
 #include "runtime/base/str.h"
 #include "runtime/container.h"
+#include "simulator/core/inside.h"
 #include "simulator/core/names.h"
-#include "simulator/units/jitter.h"
 
 enum { VALUES_PERCENT = 70 }; // of the bar
-
-// Of every dispatched instruction, for faults that the timing machine finds.
-struct core_place {
-    uint32_t pc, tag;
-};
-
-struct core {
-    struct hw hw;
-    struct exec *exec;             // owned
-    struct units_program *program; // owned: records of the last job
-    struct units_machine *machine; // owned; NULL: none of the last job
-    struct core_place *place;      // owned, by seq
-    uint64_t nplace, place_cap;
-    struct exec_fault fault;
-    struct units_jitter jitter;
-    bool halted; // the last job did: it can be repeated
-};
 
 static double now_seconds(void) {
     struct timespec t;
@@ -46,17 +29,17 @@ static double now_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static npu_status no_memory(void) {
+npu_status core_no_memory(void) {
     return npu_fail(NO_MEMORY, "the simulated machine: out of memory");
 }
 
 npu_status core_new(const struct hw *hw, struct core **out) {
     struct core *c = base_alloc(sizeof *c);
     *out = NULL;
-    if (!c) return no_memory();
+    if (!c) return core_no_memory();
     c->hw = *hw;
     c->program = units_program_new(hw);
-    npu_status st = c->program ? exec_new(hw, &c->exec) : no_memory();
+    npu_status st = c->program ? exec_new(hw, &c->exec) : core_no_memory();
     if (st) {
         core_free(c);
         return st;
@@ -81,12 +64,12 @@ static npu_status sink(void *ctx, const struct exec_dyn *dyn) {
     if (c->nplace == c->place_cap) {
         uint64_t cap = c->place_cap ? c->place_cap * 2 : 1024;
         struct core_place *grown = base_realloc(c->place, cap * sizeof *grown);
-        if (!grown) return no_memory();
+        if (!grown) return core_no_memory();
         c->place = grown;
         c->place_cap = cap;
     }
     progress_at(c->nplace);
-    c->place[c->nplace++] = (struct core_place){dyn->pc_granule, dyn->tag};
+    c->place[c->nplace++] = (struct core_place){dyn->pc_granule, dyn->tag, dyn->engine};
     return units_sink(c->program, dyn);
 }
 
@@ -96,7 +79,7 @@ static npu_status rows_sink(void *ctx, uint64_t seq, const int64_t *row, int64_t
 }
 
 // A record for an instruction that was refused at dispatch, so that its cycle can be asked for.
-static npu_status stand_in(struct core *c, const struct exec_fault *f) {
+npu_status core_stand_in(struct core *c, const struct exec_fault *f) {
     if (f->at.seq != units_program_count(c->program)) return NULL;
     struct isa_insn in;
     isa_init(&in, ISA_OP_SYNC);
@@ -111,16 +94,10 @@ static npu_status stand_in(struct core *c, const struct exec_fault *f) {
 
 // ---- timing run --------------------------------------------------------------------------------
 
-static npu_status time_program(struct core *c, uint64_t stop_seq, const struct core_noise *noise,
-                               trace_sink *events, void *ctx, struct core_result *out) {
-    struct units_options options = UNITS_OPTIONS_DEFAULT;
-    options.stop_seq = stop_seq;
-    options.sink = events;
-    options.sink_ctx = ctx;
-    if (noise) units_jitter(&c->jitter, &c->hw, noise->noise, &noise->at, &options);
+npu_status core_time(struct core *c, const struct units_options *options, struct core_result *out) {
     const double start = now_seconds();
     progress_stage("cycles: instructions", units_program_count(c->program), VALUES_PERCENT, 100);
-    units_run(c->machine, &options, &out->timing);
+    units_run(c->machine, options, &out->timing);
     out->run_seconds = now_seconds() - start;
     if (out->timing.end == UNITS_FAILED)
         return npu_fail(NO_MEMORY, "simulation kernel: %s",
@@ -128,8 +105,18 @@ static npu_status time_program(struct core *c, uint64_t stop_seq, const struct c
     return NULL;
 }
 
+static npu_status time_program(struct core *c, uint64_t stop_seq, const struct core_noise *noise,
+                               trace_sink *events, void *ctx, struct core_result *out) {
+    struct units_options options = UNITS_OPTIONS_DEFAULT;
+    options.stop_seq = stop_seq;
+    options.sink = events;
+    options.sink_ctx = ctx;
+    if (noise) units_jitter(&c->jitter, &c->hw, noise->noise, &noise->at, &options);
+    return core_time(c, &options, out);
+}
+
 // What the timing machine stands still at, as a fault.
-static void timing_deadlock(struct core *c, const struct units_result *r) {
+void core_timing_deadlock(struct core *c, const struct units_result *r) {
     struct exec_fault *f = &c->fault;
     *f = (struct exec_fault){.kind = EXEC_FAULT_DEADLOCK};
     size_t used = 0;
@@ -156,14 +143,14 @@ static void timing_deadlock(struct core *c, const struct units_result *r) {
                  "; queues hold %" PRId64 " instructions each", c->hw.cp_queue_depth);
 }
 
-static npu_status describe(const struct core *c, const struct core_job *job) {
+npu_status core_describe(const struct core *c, const struct core_job *job) {
     struct str s = {0};
     union {
         const void *in;
         void *out;
     } image = {job->image}; // only read
     fault_print(&c->fault, job->exec.code, core_tag_node, image.out, &s);
-    npu_status st = s.failed ? no_memory() : npu_fail(FAULT, "%s", str_text(&s));
+    npu_status st = s.failed ? core_no_memory() : npu_fail(FAULT, "%s", str_text(&s));
     str_free(&s);
     return st;
 }
@@ -173,9 +160,9 @@ static npu_status resolve_cycle(struct core *c, const struct core_job *job,
                                 struct core_result *out) {
     struct exec_fault *f = &c->fault;
     const bool deadlock = f->kind == EXEC_FAULT_DEADLOCK;
-    if (!deadlock) NPU_TRY(stand_in(c, f));
+    if (!deadlock) NPU_TRY(core_stand_in(c, f));
     c->machine = units_new(&c->hw, c->program);
-    if (!c->machine) return no_memory();
+    if (!c->machine) return core_no_memory();
     NPU_TRY(time_program(c, deadlock ? TRACE_NO_SEQ : f->at.seq, NULL, job->events, job->events_ctx,
                          out));
     f->has_cycle = true;
@@ -183,15 +170,15 @@ static npu_status resolve_cycle(struct core *c, const struct core_job *job,
     return NULL;
 }
 
-npu_status core_run(struct core *c, const struct core_job *job, struct core_result *out) {
-    *out = (struct core_result){0};
+npu_status core_values(struct core *c, const struct core_job *job, const struct exec_job *values,
+                       struct core_result *out) {
     units_free(c->machine);
     c->machine = NULL;
     c->halted = false;
     c->nplace = 0;
     units_program_clear(c->program);
     units_program_code(c->program, job->code_address, job->exec.code.size);
-    struct exec_job exec = job->exec;
+    struct exec_job exec = *values;
     exec.sink = sink;
     exec.rows = rows_sink;
     exec.sink_ctx = c;
@@ -200,26 +187,42 @@ npu_status core_run(struct core *c, const struct core_job *job, struct core_resu
     npu_status st = exec_run(c->exec, &exec);
     out->exec_seconds = now_seconds() - start;
     out->exec = *exec_stats_of(c->exec);
+    return st;
+}
+
+npu_status core_run(struct core *c, const struct core_job *job, struct core_result *out) {
+    *out = (struct core_result){0};
+    if (job->stop) {
+        bool over;
+        npu_status stopped = core_run_until(c, job, out, &over);
+        if (stopped || over) return stopped;
+        *out = (struct core_result){0};
+    }
+    npu_status st = core_values(c, job, &job->exec, out);
     if (st) {
         if (npu_status_code(st) != NPU_FAULT) return st;
         npu_status_free(st);
         c->fault = *exec_fault_of(c->exec);
         out->fault = &c->fault;
         NPU_TRY(resolve_cycle(c, job, out));
-        return describe(c, job);
+        return core_describe(c, job);
     }
     c->machine = units_new(&c->hw, c->program);
-    if (!c->machine) return no_memory();
+    if (!c->machine) return core_no_memory();
     NPU_TRY(time_program(c, TRACE_NO_SEQ, NULL, job->events, job->events_ctx, out));
     if (out->timing.end != UNITS_HALTED) {
-        timing_deadlock(c, &out->timing);
+        core_timing_deadlock(c, &out->timing);
         c->fault.has_cycle = true;
         c->fault.cycle = out->timing.cycles;
         out->fault = &c->fault;
-        return describe(c, job);
+        return core_describe(c, job);
     }
     c->halted = true;
     return NULL;
+}
+
+const struct exec *core_exec(const struct core *c) {
+    return c->exec;
 }
 
 npu_status core_repeat(struct core *c, const struct core_noise *noise, trace_sink *events,

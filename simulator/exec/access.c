@@ -156,6 +156,16 @@ static bool save_outputs(struct exec *x, const struct check_operands *ops) {
     return true;
 }
 
+// Keeps what is about to be overwritten in DRAM, of a gather all of its destination.
+static bool rehearse(struct exec *x, const struct check_operands *ops) {
+    if (!x->job->rehearsal || x->discovering) return true;
+    for (int k = 0; k < ops->n; k++)
+        if ((ops->op[k].access & ISA_W) && ops->op[k].pat->space == ISA_DRAM &&
+            !undo_save(&x->undo, x->m.dram, x->m.dram_base, &ops->op[k].foot))
+            return exec_no_memory(x, "what a rehearsal overwrites");
+    return true;
+}
+
 bool access_insn(struct exec *x, const struct exec_place *at, const struct isa_insn *in) {
     struct check_operands ops;
     NPU_ASSERT(check_collect(in, &ops, &x->fault));
@@ -178,6 +188,7 @@ bool access_insn(struct exec *x, const struct exec_place *at, const struct isa_i
         }
         if (!access_write(x, at, o->name, space, &o->foot, 1)) return false;
     }
+    if (!rehearse(x, &ops)) return false;
     if (slice_computes(&x->slice, at->pc_granule)) {
         for (int k = 0; k < ops.n && x->slice.on; k++)
             if (ops.op[k].access & ISA_R)

@@ -44,6 +44,25 @@ bool engine_signal(struct exec *x, const struct exec_place *at, const struct isa
            signal_one(x, at, h->sig1_sem, h->sig1_inc, h->sig1_when, clock);
 }
 
+// Whether it can start here and, where the run is to be stopped, has started by then.
+static bool starts(const struct exec *x, const struct exec_place *at, const struct isa_header *h) {
+    return ready(x, h) && exec_point_of(x, at->seq) >= EXEC_STARTED;
+}
+
+// An instruction that is under way where the run stops: signals of the points that it has passed.
+static bool under_way(struct exec *x, const struct exec_place *at, const struct isa_insn *in,
+                      enum exec_point point, const struct race_clock clock[3]) {
+    const struct isa_header *h = &in->h;
+    const int64_t last = point == EXEC_READ ? ISA_AT_READ : ISA_AT_START;
+    uint32_t *n = &x->nflight[at->engine];
+    if (*n < EXEC_FLIGHTS) x->flight[at->engine][*n] = (struct exec_flight){*at, point, *in};
+    ++*n;
+    return (h->sig0_when > last ||
+            signal_one(x, at, h->sig0_sem, h->sig0_inc, h->sig0_when, clock)) &&
+           (h->sig1_when > last ||
+            signal_one(x, at, h->sig1_sem, h->sig1_inc, h->sig1_when, clock));
+}
+
 // Runs an instruction whose waits are satisfied.
 static bool run(struct exec *x, const struct exec_place *at, const struct isa_insn *in,
                 bool skipped, uint32_t clock) {
@@ -55,6 +74,11 @@ static bool run(struct exec *x, const struct exec_place *at, const struct isa_in
         exec_sem_take(&x->sem[h->wait1_sem], h->wait1_value, (h->acquire & 2) != 0, &before);
     if (!race_begin(&x->race, at, &before, !skipped && has_fence(in)))
         return exec_no_memory(x, "the list of instructions");
+    const enum exec_point point = exec_point_of(x, at->seq);
+    if (point < EXEC_DONE) {
+        race_end(&x->race, points);
+        return under_way(x, at, in, point, points);
+    }
     if (!skipped && h->opcode != ISA_OP_SYNC && !access_insn(x, at, in)) return false;
     race_end(&x->race, points);
     if (h->irq) x->stats.irq_status |= 1;
@@ -66,7 +90,7 @@ bool engine_run_ready(struct exec *x) {
         x->signalled = false;
         for (int e = 0; e < ISA_ENGINES; e++) {
             struct exec_queue *q = &x->queue[e];
-            while (q->first && ready(x, &q->first->insn.h)) {
+            while (q->first && starts(x, &q->first->at, &q->first->insn.h)) {
                 struct exec_entry *entry = q->first;
                 q->first = entry->next;
                 q->len--;
@@ -101,7 +125,7 @@ bool engine_push(struct exec *x, const struct exec_place *at, const struct isa_i
                  bool skipped) {
     struct exec_queue *q = &x->queue[at->engine];
     if (!take_snapshot(x)) return false;
-    if (!q->first && ready(x, &in->h))
+    if (!q->first && starts(x, at, &in->h))
         return run(x, at, in, skipped, x->nsnap - 1) && engine_run_ready(x);
     if (q->len >= QUEUE_LIMIT) return engine_deadlock(x, at, NULL);
     struct exec_entry *entry = x->spare;

@@ -64,6 +64,7 @@ void exec_free(struct exec *x) {
         exec_sem_deinit(&x->sem[i]);
     race_deinit(&x->race);
     slice_deinit(&x->slice);
+    undo_deinit(&x->undo);
     bits_deinit(&x->spm_written);
     bits_deinit(&x->psum_written);
     pages_free(x->spm, x->m.spm_bytes);
@@ -94,7 +95,8 @@ static void reset(struct exec *x) {
     x->pc = (uint32_t)(x->job->entry_bytes / ISA_GRANULE_BYTES);
     x->loop_depth = x->call_depth = 0;
     x->tag_base = 0;
-    x->cp_changed = x->signalled = x->halted = false;
+    x->cp_changed = x->signalled = x->halted = x->stopped = false;
+    memset(x->nflight, 0, sizeof x->nflight);
     x->idle_steps = 0;
     x->slice.grew = false;
 }
@@ -109,7 +111,7 @@ static bool pass(struct exec *x) {
                           ", is not the start of an instruction",
                           x->pc);
     }
-    while (!x->halted)
+    while (!x->halted && !x->stopped)
         if (!interp_step(x)) return false;
     return true;
 }
@@ -148,8 +150,8 @@ npu_status exec_run(struct exec *x, const struct exec_job *job) {
         job->code.size / ISA_GRANULE_BYTES > UINT32_MAX / 2)
         return npu_fail(BAD_INPUT, "entry point at byte %" PRIu64 " of a code of %zu bytes",
                         job->entry_bytes, job->code.size);
-    bool ok = code_scan(x) && (job->values || discover(x)) && pass(x);
-    engine_drop_queues(x);
+    const bool ok = code_scan(x) && (job->values || discover(x)) && pass(x);
+    undo_restore(&x->undo, job->dram); // queues stay for whoever asks for the state
     if (ok) return NULL;
     npu_status error = x->error;
     x->error = NULL;

@@ -24,6 +24,18 @@ enum { EXEC_DOORBELLS = 16 };
 typedef void exec_write_sink(void *ctx, const struct exec_place *at, int space,
                              const struct exec_foot *foot, const uint8_t *bytes);
 
+// How far an instruction has come at the moment at which a run is to be stopped.
+enum exec_point {
+    EXEC_AHEAD,   // the command processor has not handed it on yet, or works on it
+    EXEC_QUEUED,  // in its engine's queue
+    EXEC_STARTED, // its waits are over
+    EXEC_READ,    // its operands are read
+    EXEC_DONE,    // what it writes is visible
+};
+
+// Of the instruction `seq`. Whatever an instruction waits for must have come far enough for it.
+typedef enum exec_point exec_reached(void *ctx, uint64_t seq);
+
 // One run: a program from its entry to HALT. Everything is lent for the call.
 struct exec_job {
     struct span code;              // whole granules
@@ -38,6 +50,13 @@ struct exec_job {
     void *sink_ctx;
     exec_write_sink *written; // may be NULL; only called when values are computed
     void *written_ctx;
+    bool rehearsal; // DRAM is as before when the run is over: bytes, and which were written
+    // Stops the run: the command processor goes on to the first instruction that is AHEAD (of its
+    // own: that is not DONE), engines to theirs that are not STARTED. Those between STARTED and
+    // DONE have taken their waits and sent the signals of the points passed, and have written
+    // nothing. NULL: runs to HALT.
+    exec_reached *reached;
+    void *reached_ctx;
 };
 
 #define EXEC_STEP_LIMIT 20000000u
@@ -67,5 +86,7 @@ const struct exec_stats *exec_stats_of(const struct exec *x);
 // On-chip memories after a run, for tests and debugging.
 const uint8_t *exec_spm(const struct exec *x);
 const uint8_t *exec_psum(const struct exec *x);
+// Which of their bytes were written; NULL for other spaces.
+const struct exec_bits *exec_written(const struct exec *x, int space);
 
 #endif

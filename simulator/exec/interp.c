@@ -113,6 +113,11 @@ static uint8_t *scalar_bytes(struct exec *x, struct step *s, int64_t space, int6
         exec_no_memory(x, "what a pass overwrites");
         return NULL;
     }
+    if (write && !x->discovering && x->job->rehearsal && space == ISA_DRAM &&
+        !undo_save(&x->undo, x->m.dram, x->m.dram_base, &f)) {
+        exec_no_memory(x, "what a rehearsal overwrites");
+        return NULL;
+    }
     race_end(&x->race, NULL);
     clock_join(&x->cp, &x->race.done[ISA_ENGINE_CP]);
     x->cp_changed = true;
@@ -420,9 +425,23 @@ static bool decode(struct exec *x, struct step *s) {
 
 enum { IDLE_LIMIT = 1 << 22 }; // scalar instructions in a row without work for any engine
 
+// Whether the run is to be stopped before this instruction.
+static bool stops(const struct exec *x, const struct step *s) {
+    return exec_point_of(x, s->at.seq) < (s->at.engine == ISA_ENGINE_CP ? EXEC_DONE : EXEC_QUEUED);
+}
+
 bool interp_step(struct exec *x) {
     struct step s;
-    if (!decode(x, &s) || !check_semaphores(x, &s)) return false;
+    if (exec_point_of(x, x->stats.instructions) == EXEC_AHEAD) {
+        x->stopped = true;
+        return true;
+    }
+    if (!decode(x, &s)) return false;
+    if (stops(x, &s)) {
+        x->stopped = true;
+        return true;
+    }
+    if (!check_semaphores(x, &s)) return false;
     const uint64_t limit = x->job->step_limit ? x->job->step_limit : EXEC_STEP_LIMIT;
     if (x->stats.instructions >= limit || ++x->idle_steps > IDLE_LIMIT)
         return exec_raise(x, &s.at, EXEC_FAULT_STEPS,

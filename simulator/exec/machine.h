@@ -9,6 +9,8 @@
 #include "simulator/exec/race.h"
 #include "simulator/exec/sem.h"
 #include "simulator/exec/slice.h"
+#include "simulator/exec/state.h"
+#include "simulator/exec/undo.h"
 #include "simulator/exec/val.h"
 
 // An instruction that waits in its engine's queue.
@@ -75,6 +77,10 @@ struct exec {
     bool signalled;           // a semaphore rose since the engines were last looked at
     bool halted, discovering; // discovering: a pass that only finds what must be computed
     uint64_t idle_steps;      // instructions since something was dispatched
+    bool stopped;             // where job->reached says
+    struct exec_flight flight[ISA_ENGINES][EXEC_FLIGHTS]; // started and not done when stopped
+    uint32_t nflight[ISA_ENGINES];
+    struct undo undo; // of a rehearsal
     struct slice slice;
     struct exec_fault fault;
     npu_status error; // owned: not the program's fault
@@ -87,6 +93,12 @@ struct exec {
 bool exec_raise(struct exec *x, const struct exec_place *at, enum exec_fault_kind kind,
                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 bool exec_no_memory(struct exec *x, const char *what);
+
+// How far an instruction comes in this run: DONE when nothing stops it.
+static inline enum exec_point exec_point_of(const struct exec *x, uint64_t seq) {
+    return x->job->reached && !x->discovering ? x->job->reached(x->job->reached_ctx, seq)
+                                              : EXEC_DONE;
+}
 
 // interp.c
 bool interp_step(struct exec *x);

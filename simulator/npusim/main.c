@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npusim: load, open the simulated device, give inputs, run, report, write, compare.
 #define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "runtime/base/progress.h"
 #include "runtime/base/standard.h"
 #include "simulator/exec/val.h"
+#include "simulator/npusim/break.h"
 #include "simulator/npusim/crc.h"
 #include "simulator/npusim/layers.h"
 #include "simulator/npusim/report.h"
@@ -36,6 +38,18 @@ static npu_status report_fault(struct npusim *s, struct sim_device *d, struct tr
     return npu_status_join(npu_note(fault, "running %s", s->o->program), st);
 }
 
+// A run that --break stopped: the reports that were asked for, up to there.
+static npu_status report_stop(struct npusim *s, struct sim_device *d, struct trace_log *log) {
+    const double seconds = sim_device_totals(d)->run_seconds;
+    const struct npusim_runs runs = {.n = 1, .median_seconds = seconds, .host_seconds = seconds};
+    const struct core_stopped *at = sim_device_stopped(d);
+    s->stopped = arena_printf(s->a, "cycle %" PRIu64 ", --break %s", at->cycle,
+                              s->o->stop.item[at->where].value);
+    NPU_TRY(trace_log_finish(log));
+    NPU_TRY(npusim_report(s, sim_device_totals(d), sim_device_hw(d), log, &runs, NULL));
+    return s->o->crc ? crc_write(npu_program_image_of(s->program), s->writes, s->o->crc) : NULL;
+}
+
 static void show_progress(const struct npusim *s) {
     if (!s->o->quiet) progress_start("npusim", STDERR_FILENO, 1.0);
 }
@@ -43,6 +57,8 @@ static void show_progress(const struct npusim *s) {
 static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *log,
                       struct layers **layers) {
     struct npusim_runs runs = {0}, other_runs;
+    struct breaks breaks = {0};
+    bool stopped = false;
     NPU_TRY(npusim_open(s, s->o->program));
     if (s->o->versus) NPU_TRY(npusim_versus_open(s, other));
     show_progress(s);
@@ -50,13 +66,17 @@ static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *
     const bool watched = s->o->check_layers || s->o->crc || s->o->crc_against;
     if (s->o->check_layers) NPU_TRY(layers_begin(s, layers));
     progress_end();
+    NPU_TRY(breaks_begin(s, &breaks));
     s->writes->device = d;
     if (watched) sim_device_watch(d, writes_add, s->writes);
     sim_device_begin(d, watched || s->o->trace_file ? log : NULL);
     show_progress(s);
     npu_status st = npu_session_run(s->session, NULL);
     progress_end();
+    if (!st || (breaks.n && npu_status_code(st) == NPU_FAULT))
+        st = npu_status_join(st, breaks_show(s, &breaks, &stopped));
     if (st) return report_fault(s, d, log, st);
+    if (stopped) return report_stop(s, d, log);
     if (s->o->verbose)
         fprintf(stderr, "npusim: functional pass %.3f s, timing %.3f s\n",
                 sim_device_totals(d)->exec_seconds, sim_device_totals(d)->run_seconds);

@@ -10,6 +10,8 @@
 
 #include "runtime/base/text.h"
 #include "simulator/noise/noise.h"
+#include "simulator/npusim/break.h"
+#include "simulator/npusim/dump.h"
 #include "simulator/trace/trace.h"
 
 #ifndef NPU_VERSION
@@ -113,6 +115,16 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_NO_DATA: o->no_data = true; break;
     case KEY_SET: append(p, &o->set, "", arg); break;
     case KEY_SCALAR: append_pair(p, &o->scalar, "scalar", arg); break;
+    case KEY_BREAK:
+        append(p, &o->stop, "", arg);
+        fail(p, break_check(arg));
+        break;
+    case KEY_DUMP: {
+        struct dump parsed;
+        append(p, &o->dump, "", arg);
+        fail(p, dump_parse(p->a, arg, NULL, &parsed));
+        break;
+    }
     case KEY_ENTRY: o->entry = arg; break;
     case KEY_RUNS: integer(p, "runs", arg, 1, &o->runs); break;
     case KEY_SEED: integer(p, "seed", arg, 0, &o->seed); break;
@@ -150,6 +162,11 @@ static npu_status check(const struct npusim_options *o) {
         return npu_fail(USAGE, "--no-data computes no values, which --check-layers compares");
     if (o->no_data && (o->crc || o->crc_against))
         return npu_fail(USAGE, "--no-data computes no values: it excludes --crc and --crc-against");
+    if (o->no_data && o->dump.n)
+        return npu_fail(USAGE, "--no-data computes no values, which --dump shows");
+    if (o->stop.n && (o->check_layers || o->crc_against || o->runs > 1 || o->noise || o->versus))
+        return npu_fail(USAGE, "--break stops one run without noise: it excludes --check-layers, "
+                               "--crc-against, --runs, --noise and --versus");
     return NULL;
 }
 

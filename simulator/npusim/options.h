@@ -21,8 +21,8 @@ struct npusim_list {
 
 struct npusim_options {
     const char *program;
-    struct npusim_list input, output, expect, set, scalar;
-    const char *inputs, *outputs, *expects; // folders, NULL: not given
+    struct npusim_list input, output, expect, set, scalar, stop, dump; // stop: --break
+    const char *inputs, *outputs, *expects;                            // folders, NULL: not given
     const char *tag;
     double rtol, atol, min_cosine;
     bool tolerance, cosine; // --rtol or --atol given; --min-cosine given

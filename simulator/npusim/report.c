@@ -91,17 +91,19 @@ static npu_status views(struct npusim *s, const struct trace_run *run,
 npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const struct hw *hw,
                          const struct trace_log *log, const struct npusim_runs *runs,
                          const char *fault) {
-    if (!s->o->quiet && !s->o->trace && !fault) summary(s, t, hw, runs);
-    if (!s->o->quiet && !fault) NPU_TRY(distributions(s, runs));
+    const bool early = fault || s->stopped;
+    if (!s->o->quiet && !s->o->trace && !early) summary(s, t, hw, runs);
+    if (!s->o->quiet && !early) NPU_TRY(distributions(s, runs));
     if (!s->o->trace && !s->o->report) return NULL;
     struct trace_output *outputs = NULL;
-    if (s->o->report && !s->o->no_data && !fault) NPU_TRY(outputs_of(s, &outputs));
+    if (s->o->report && !s->o->no_data && !early) NPU_TRY(outputs_of(s, &outputs));
     const struct sim_traffic traffic = traffic_of(s);
     struct sim_view v;
     npu_status st = sim_view_init(&v, s->program, hw, t, &traffic, s->a);
     v.run.fault = fault;
+    v.run.stopped = s->stopped;
     v.run.host_seconds = runs->host_seconds;
-    if (!fault) v.run.runs = runs->view;
+    if (!early) v.run.runs = runs->view;
     v.run.input = inputs_of(s);
     v.run.ninput = s->in.n;
     v.run.output = outputs;

@@ -6,7 +6,7 @@
 #include "simulator/npusim/runs.h"
 
 // Prints and writes what the options ask for. `log` is finished; it may be empty. `fault` not NULL:
-// the run ended there, there are no outputs.
+// the run ended there, there are no outputs; nor when s->stopped.
 NPU_MUST_USE npu_status npusim_report(struct npusim *s, const struct sim_totals *totals,
                                       const struct hw *hw, const struct trace_log *log,
                                       const struct npusim_runs *runs, const char *fault);

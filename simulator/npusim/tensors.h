@@ -31,6 +31,7 @@ struct npusim {
     struct npu_session *session;
     struct host_model *host; // that submits; NULL: it takes no time
     struct npusim_tensors in, out, state;
+    const char *stopped;   // where --break stopped the run, NULL: it went to its end
     struct writes *writes; // lent: what instructions write, collected when somebody asks
 };
 

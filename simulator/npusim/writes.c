@@ -32,8 +32,10 @@ void writes_add(void *ctx, const struct exec_place *at, int space, const struct 
         w->item = grown;
         w->cap = cap;
     }
+    const struct sim_totals *before = w->device ? sim_device_totals(w->device) : NULL;
     w->item[w->n++] = (struct write){.at = *at,
-                                     .job = w->device ? sim_device_totals(w->device)->jobs : 0,
+                                     .job = before ? before->jobs : 0,
+                                     .seq = at->seq + (before ? before->instructions : 0),
                                      .space = space,
                                      .foot = *foot,
                                      .crc = crc_of(foot, bytes)};
@@ -66,13 +68,9 @@ void writes_print_place(struct str *out, const struct npu_program_image *image,
 
 bool writes_cycles(const struct trace_log *log, const struct write *w, uint64_t *start,
                    uint64_t *done) {
-    uint64_t job = 0, before = 0; // events stand in the order of time; seq 0 begins a submission
     for (size_t i = 0; i < log->count; i++) {
         const struct trace_event *e = &log->event[i];
-        if (e->kind != TRACE_EVENT_INSN) continue;
-        if (e->seq == 0 && i > before) job++;
-        if (e->seq == 0) before = i;
-        if (job != w->job || e->seq != w->at.seq || e->engine != w->at.engine) continue;
+        if (e->kind != TRACE_EVENT_INSN || e->seq != w->seq || e->engine != w->at.engine) continue;
         *start = e->start;
         *done = e->done;
         return true;

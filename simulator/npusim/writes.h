@@ -14,6 +14,7 @@
 struct write {
     struct exec_place at;
     uint64_t job; // submission of the run, from 0
+    uint64_t seq; // instruction of the run, as in traces
     int space;    // enum isa_space
     struct exec_foot foot;
     uint32_t crc; // CRC-32 of the bytes, runs in the order of foot_next
@@ -38,8 +39,7 @@ void writes_deinit(struct writes *w);
 void writes_print_place(struct str *out, const struct npu_program_image *image,
                         const struct exec_place *at);
 
-// Events that were logged of an instruction of submission `job`: its start and end in cycles.
-// False: none.
+// What was logged of the instruction: its start and end in cycles. False: nothing.
 bool writes_cycles(const struct trace_log *log, const struct write *w, uint64_t *start,
                    uint64_t *done);
 

@@ -199,6 +199,7 @@ npu_status trace_report_text(const struct trace_run *run, struct str *out) {
                         json_real((double)run->cycles / (double)run->hw->clock_npu_mhz));
     json_object_set_new(o, "instructions", number(run->instructions));
     if (run->fault) json_object_set_new(o, "fault", text(run->fault));
+    if (run->stopped) json_object_set_new(o, "stopped", text(run->stopped));
     json_object_set_new(o, "engines", engines(run));
     json_object_set_new(o, "layers", list);
     json_object_set_new(o, "dram", memory(run));

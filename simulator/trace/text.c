@@ -45,6 +45,7 @@ static void header(const struct trace_run *run, const struct trace_bounds *b, st
         str_printf(s, "%s%s: %s\n", k ? "         " : "inputs   ", run->input[k].name,
                    run->input[k].source);
     if (run->fault) str_printf(s, "fault    %s\n", run->fault);
+    if (run->stopped) str_printf(s, "stopped  %s\n", run->stopped);
     str_printf(s, "run      %s cycles, %.2f us, %s instructions\n",
                grouped(a, sizeof a, run->cycles), micros(run, (double)run->cycles),
                grouped(i, sizeof i, run->instructions));

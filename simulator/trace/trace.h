@@ -117,7 +117,8 @@ struct trace_input {
 struct trace_run {
     const char *program, *target;
     const struct hw *hw;
-    const char *fault; ///< the fault that ended the run early, NULL
+    const char *fault;   ///< the fault that ended the run early, NULL
+    const char *stopped; ///< where the user stopped it early, NULL
     uint64_t cycles, instructions;
     const struct trace_engine *engine;
     size_t nengine;

@@ -156,7 +156,7 @@ void units_share(struct units_machine *m, int user, uint32_t spm, uint32_t psum,
 // ---- the end of a run ----
 
 void units_finish(struct units_machine *m, enum units_end end, uint64_t cycle) {
-    if (m->over) return;
+    if (m->over || (m->options.stop && cycle > m->options.stop_cycle)) return; // it runs ahead
     m->over = true;
     m->end = end;
     m->cycles = cycle;
@@ -167,6 +167,12 @@ bool units_stop_at(struct units_machine *m, uint64_t seq, uint64_t cycle) {
     if (seq != m->options.stop_seq) return false;
     units_finish(m, UNITS_STOPPED, cycle);
     return true;
+}
+
+// The cycle at which the options stop the run.
+static void stop_step(void *machine) {
+    struct units_machine *m = machine;
+    units_finish(m, UNITS_STOPPED, m->options.stop_cycle);
 }
 
 // ---- building ----
@@ -222,7 +228,9 @@ static bool build(struct units_machine *m) {
     m->mxu.e.process = kernel_spawn(m->kernel, "mxu", units_compute_step, &m->mxu);
     m->vec.e.process = kernel_spawn(m->kernel, "vec", units_compute_step, &m->vec);
     m->memory = kernel_spawn(m->kernel, "memory", units_memory_step, m);
-    if (!m->cp.e.process || !m->mxu.e.process || !m->vec.e.process || !m->memory) return false;
+    m->stopper = kernel_spawn(m->kernel, "stop", stop_step, m);
+    if (!m->cp.e.process || !m->mxu.e.process || !m->vec.e.process || !m->memory || !m->stopper)
+        return false;
     return units_fetch_init(m);
 }
 
@@ -381,6 +389,7 @@ void units_run(struct units_machine *m, const struct units_options *options,
     }
     const uint64_t steps = kernel_steps(m->kernel);
     kernel_wake(m->cp.e.process, 0);
+    if (options->stop) kernel_wake(m->stopper, units_ps(m, options->stop_cycle));
     const enum kernel_end end = kernel_run(m->kernel);
     if (end == KERNEL_FAILED) {
         out->end = UNITS_FAILED;

@@ -173,7 +173,7 @@ struct units_machine {
     struct hw hw;
     const struct units_program *p;
     struct kernel *kernel;
-    struct kernel_process *memory;
+    struct kernel_process *memory, *stopper;
     struct kernel_clock clock;
     struct dram *dram;
     struct banks spm, psum;

@@ -52,7 +52,7 @@ void units_free(struct units_machine *m);
 
 enum units_end {
     UNITS_HALTED,  ///< HALT completed
-    UNITS_STOPPED, ///< the instruction of stop_seq started
+    UNITS_STOPPED, ///< the instruction of stop_seq started, or stop_cycle has come
     UNITS_QUIET,   ///< nothing can happen any more and there was no HALT: a deadlock, or a program
                    ///< cut short
     UNITS_FAILED,  ///< the kernel refused: error
@@ -66,7 +66,9 @@ struct units_traffic {
 
 struct units_options {
     uint64_t stop_seq; ///< TRACE_NO_SEQ: run to the end
-    trace_sink *sink;  ///< event log; may be NULL
+    bool stop;         ///< at the end of cycle stop_cycle, unless it ends before
+    uint64_t stop_cycle;
+    trace_sink *sink; ///< event log; may be NULL
     void *sink_ctx;
     const uint64_t *refresh_phase_ps; ///< one per DRAM channel: first refresh, within a round of
                                       ///< dram_refresh_round_ps; NULL: spread evenly
