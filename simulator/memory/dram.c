@@ -114,14 +114,14 @@ void dram_reset(struct dram *d, const uint64_t *phase_ps) {
 
 // First edge of the memory's clock at or after a time.
 static uint64_t edge_from(const struct dram *d, uint64_t ps) {
-    const uint64_t phase = d->edge_ps % d->t.clock, off = (ps + d->t.clock - phase) % d->t.clock;
+    const uint64_t off = (ps + d->t.clock - d->edge_ps) % d->t.clock;
     return off ? ps + d->t.clock - off : ps;
 }
 
 void dram_cross(struct dram *d, uint64_t edge_ps) {
     if (d->mode == DRAM_MODE_IDEAL) return;
     d->crossing = true;
-    d->edge_ps = edge_ps;
+    d->edge_ps = edge_ps % d->t.clock;
     for (int i = 0; i < d->channels; i++)
         if (d->channel[i].refresh_ps != DRAM_NEVER)
             d->channel[i].refresh_ps = edge_from(d, d->channel[i].refresh_ps);
@@ -129,9 +129,12 @@ void dram_cross(struct dram *d, uint64_t edge_ps) {
 
 void dram_schedule(struct dram *d, int channel, uint64_t at_ps) {
     d->next[channel] = at_ps;
-    for (int i = (channel + d->leaves) / 2; i > 0; i /= 2) {
-        const uint16_t a = d->winner[2 * i], b = d->winner[2 * i + 1];
-        d->winner[i] = d->next[b] < d->next[a] ? b : a;
+    for (unsigned i = (unsigned)(channel + d->leaves) / 2; i > 0; i /= 2) {
+        const uint16_t a = d->winner[2 * i], b = d->winner[2 * i + 1], old = d->winner[i];
+        const uint16_t first = d->next[b] < d->next[a] ? b : a;
+        d->winner[i] = first;
+        // Another channel was first here and still is: nothing changes above.
+        if (old != channel && first != channel) return;
     }
 }
 

@@ -148,6 +148,10 @@ static void refresh(struct dram *d, struct dram_channel *c, uint64_t now) {
 // Index of the quantum to serve, or -1 when none has arrived.
 static int choose(const struct dram *d, struct dram_channel *c, const struct dram_queue *q,
                   uint64_t now) {
+    if (q->count == 1 && !q->item[0].urgent) { // often: nothing to choose
+        c->passed = 0;
+        return q->item[0].arrive_ps > now ? -1 : 0;
+    }
     int hit = -1, oldest = -1, blocked = -1;
     uint64_t hit_ps = DRAM_NEVER, oldest_ps = DRAM_NEVER, blocked_ps = DRAM_NEVER;
     for (int i = 0; i < q->count; i++) {
