@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From measurements to the slow part and the compiled part of a host model; Python's standard library only.
 
-    slow(model, run)        -> "slow" of the model file, from one measured eager run
-    compiled(model, runs)   -> "compiled", from one measured run of a captured graph
-    predict(model, slow, run) -> mean and quantiles that a slow part gives for another measured run's calls
+    slow(model, run)                      -> "slow" of the model file, from one measured eager run
+    compiled(model, graph, eager)         -> "compiled", from the runs of a captured graph
+    compiled_of_one_call(model, slow)     -> "compiled" where no graph was captured
+    predict(model, slow, run)             -> mean and quantiles that a slow part gives for another measured run's calls
 
 docs/jitter.md has the formulas with the figures. Times are in microseconds.
 """
@@ -165,6 +166,19 @@ def compiled(model, graph, eager):
         "quantiles_us": values,
         "submit_share": round(min(1.0, launch / median(values)), 4),
         "components": components(table([v + 1e-9 for v in values]), graph["autocorrelation"]),
+    }
+
+
+def compiled_of_one_call(model, part):
+    """Without captured graphs: one dispatch of the cheapest kind, all of it before the device starts, as slow as the host is."""
+    name = min((n for n in model["dispatch"] if n != "reshape_view"),
+               key=lambda n: median(model["dispatch"][n]["quantiles_us"]))
+    launch = median(model["dispatch"][name]["quantiles_us"]) - model.get("timer_us", 0)
+    return {
+        "fitted_on": f"one call of {name}",
+        "quantiles_us": [round(part["level"] * launch * q, 5) for q in part["quantiles"]],
+        "submit_share": 1.0,
+        "components": part["components"],
     }
 
 

@@ -12,7 +12,9 @@
 
 #define FORMAT "npu-host-model"
 enum { VERSION = 1, MAX_QUANTILES = 2001, MAX_QUEUE = 1 << 20 };
-static const double max_us = 1e7, max_factor = 100, max_phi = 0.999;
+// Of one dispatch, level, slow factor: their product in picoseconds stays below 2^63.
+static const double max_us = 1e6, max_level = 100, max_factor = 1e4;
+static const double max_run_us = 1e9, max_phi = 0.999;
 
 struct reader {
     struct arena *arena;
@@ -142,7 +144,7 @@ static npu_status table(const struct reader *r, struct place object, const char 
 static npu_status tail(const struct reader *r, struct place object, double less,
                        struct host_table *t) {
     double p999 = 0;
-    NPU_TRY(number(r, object, "p999_us", false, 0, max_us, &p999));
+    NPU_TRY(number(r, object, "p999_us", false, 0, max_run_us, &p999));
     if (!(p999 > 0)) return NULL;
     p999 -= less;
     int above = (int)ceil(0.999 * (t->n - 1));
@@ -184,8 +186,8 @@ static npu_status process(const struct reader *r, struct place object, struct ho
 // What statistics say of a table beside it; for readers, not used.
 static npu_status moments(const struct reader *r, struct place object, bool needed, double *mean,
                           double *std) {
-    NPU_TRY(number(r, object, "mean_us", needed, 0, max_us, mean));
-    return number(r, object, "std_us", needed, 0, max_us, std);
+    NPU_TRY(number(r, object, "mean_us", needed, 0, max_run_us, mean));
+    return number(r, object, "std_us", needed, 0, max_run_us, std);
 }
 
 static npu_status provenance(const struct reader *r, struct place root, struct host_model *m) {
@@ -243,7 +245,7 @@ static npu_status slow(const struct reader *r, struct place root, struct host_mo
     NPU_TRY(member(r, root, "slow", true, &p));
     NPU_TRY(check_keys(r, p, "fitted_on? level quantiles components"));
     NPU_TRY(text(r, p, "fitted_on", false, &unused));
-    NPU_TRY(number(r, p, "level", true, 1 / max_factor, max_factor, &m->level));
+    NPU_TRY(number(r, p, "level", true, 1 / max_level, max_level, &m->level));
     NPU_TRY(table(r, p, "quantiles", 0, max_factor, &m->slow));
     return process(r, p, &m->slow_process);
 }
@@ -279,7 +281,7 @@ static npu_status measured(const struct reader *r, struct place p, struct host_m
     if (list.value && !json_is_array(list.value)) return wrong_type(r, list, "a list");
     NPU_TRY(member(r, p, "calls", false, &list));
     if (list.value && !json_is_object(list.value)) return wrong_type(r, list, "an object");
-    NPU_TRY(table(r, p, "quantiles_us", 0, max_us, &t));
+    NPU_TRY(table(r, p, "quantiles_us", 0, max_run_us, &t));
     NPU_TRY(tail(r, p, 0, &t));
     out->quantiles_us = t.q;
     out->nquantiles = t.n;

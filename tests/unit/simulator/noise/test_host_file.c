@@ -134,7 +134,7 @@ Test(host_file, damage_is_named) {
         {"ADD", "{\"quantiles_us\":[1]}", "dispatch.add.quantiles_us has 1 values, expected 2 to"},
         {"ADD", "{\"quantiles_us\":[1,3,2]}", "dispatch.add.quantiles_us[2] is 2, below the one"},
         {"ADD", "{\"quantiles_us\":[1,\"3\"]}", "quantiles_us[1] is a string, expected a number"},
-        {"ADD", "{\"quantiles_us\":[1,1e30]}", "quantiles_us[1] is 1e+30, expected 0 to 1e+07"},
+        {"ADD", "{\"quantiles_us\":[1,1e30]}", "quantiles_us[1] is 1e+30, expected 0 to 1e+06"},
         {"ADD", "{\"quantiles\":[1,2]}", "dispatch.add has an unknown key 'quantiles'; known are:"},
         {"ADD", "{\"quantiles_us\":[1,2,4],\"p999_us\":5}", "p999_us is 5, expected 2 to 4"},
         {"MORE", "\"convolution\":{},", "dispatch has an unknown key 'convolution'; known are:"},
