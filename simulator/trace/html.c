@@ -59,8 +59,10 @@ npu_status trace_html_write(const struct trace_run *run, const struct trace_log 
     struct trace_html h = {.run = run, .log = log};
     NPU_TRY(trace_layers(run, &layer, &h.nlayer));
     h.layer = layer;
-    npu_status st = trace_out_open(path, &h.out);
+    npu_status st = critical_new(run, log, &h.critical);
+    if (!st) st = trace_out_open(path, &h.out);
     if (st) {
+        critical_free(h.critical);
         base_free(layer);
         return st;
     }
@@ -69,6 +71,7 @@ npu_status trace_html_write(const struct trace_run *run, const struct trace_log 
     if (!st) st = put_text(&h, "tables", trace_html_tables);
     if (!st) st = trace_html_columns(&h);
     str_append(trace_out_text(h.out), trace_html_tail, trace_html_tail_bytes);
+    critical_free(h.critical);
     base_free(layer);
     trace_out_fail(h.out, st);
     return trace_out_close(h.out);

@@ -5,15 +5,16 @@
 //
 //   id="report"   report.json, as trace_report_text writes it
 //   id="tables"   JSON: words, peaks, tags, what is computed for the page only
-//   id="c-NAME"   a column of the event log: one number per instruction, in order of start
-//                 (pack.h)
-//   id="code"     a line of assembly per place in the code, packed
+//   id="c-SET-NAME"  a column: a number per instruction, state or step of the critical path
+//                 (pack.h, html_column.def)
+//   id="c-assembly"  a line of assembly per place in the code, packed
 //
 // In JSON, '<', '>' and '&' are written \u003c, \u003e and \u0026: no name from a model can end an
 // element.
 #ifndef SIMULATOR_TRACE_HTML_H
 #define SIMULATOR_TRACE_HTML_H
 
+#include "simulator/trace/critical.h"
 #include "simulator/trace/out.h"
 #include "simulator/trace/trace.h"
 
@@ -28,6 +29,7 @@ struct trace_html {
     struct trace_out *out;
     const struct trace_layer *layer; // in order of start
     size_t nlayer;
+    struct critical *critical; // NULL: the code is not known
 };
 
 /// Layer (index) of each tag of the run, -1: none. ntag of them.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The event log as columns: one stream per row of html_column.def, numbers that are small because
-// they are differences. No column is held in memory.
+// The event log, states of engines and the critical path as columns: one stream per row of
+// html_column.def, numbers that are small because they are differences. No column is held in
+// memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,11 +117,63 @@ static void column_dramout(struct walk *w, struct trace_pack *p, const struct tr
     trace_pack_number(p, e->dram_write);
 }
 
+static void column_slack(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
+    (void)e;
+    trace_pack_number(p, w->h->critical ? critical_slack(w->h->critical, w->i) : 0);
+}
+
 static const struct {
     const char *name;
     void (*put)(struct walk *w, struct trace_pack *p, const struct trace_event *e);
 } columns[] = {
-#define HTML_COLUMN(name, kind, meaning) {#name, column_##name},
+#define HTML_COLUMN(name, kind, meaning) {"insn-" #name, column_##name},
+#include "simulator/trace/html_column.def"
+};
+
+static uint64_t state_engine(const struct trace_state *s) {
+    return s->engine;
+}
+static uint64_t state_start(const struct trace_state *s) {
+    return s->from;
+}
+static uint64_t state_cycles(const struct trace_state *s) {
+    return s->to - s->from;
+}
+static uint64_t state_class(const struct trace_state *s) {
+    return s->cls;
+}
+static uint64_t state_waitfor(const struct trace_state *s) {
+    return (uint64_t)(s->wait_engine + 1);
+}
+static uint64_t step_insn(const struct critical_step *s) {
+    return s->insn;
+}
+static uint64_t step_cycles(const struct critical_step *s) {
+    return s->to - s->from;
+}
+static uint64_t step_kind(const struct critical_step *s) {
+    return (uint64_t)s->kind;
+}
+static uint64_t step_latency(const struct critical_step *s) {
+    return s->latency;
+}
+static uint64_t step_other(const struct critical_step *s) {
+    return s->other;
+}
+
+static const struct {
+    const char *name, *kind;
+    uint64_t (*get)(const struct trace_state *s);
+} state_columns[] = {
+#define HTML_STATE(name, kind, meaning) {"state-" #name, #kind, state_##name},
+#include "simulator/trace/html_column.def"
+};
+
+static const struct {
+    const char *name, *kind;
+    uint64_t (*get)(const struct critical_step *s);
+} step_columns[] = {
+#define HTML_STEP(name, kind, meaning) {"step-" #name, #kind, step_##name},
 #include "simulator/trace/html_column.def"
 };
 
@@ -128,11 +181,55 @@ static bool counts(const struct trace_event *e) {
     return e->kind == TRACE_EVENT_INSN;
 }
 
+static npu_status open_column(const struct trace_html *h, const char *name, struct trace_pack **p) {
+    str_printf(trace_out_text(h->out), "<script type=\"text/plain\" id=\"c-%s\">", name);
+    return trace_pack_open(h->out, p);
+}
+
+static void close_column(const struct trace_html *h, struct trace_pack *p) {
+    trace_pack_close(p);
+    str_puts(trace_out_text(h->out), "</script>\n");
+}
+
+// A number of a plain or a delta column.
+static void put_number(struct trace_pack *p, const char *kind, uint64_t value, uint64_t *before) {
+    if (*kind == 'd')
+        trace_pack_signed(p, (int64_t)(value - *before));
+    else
+        trace_pack_number(p, value);
+    *before = value;
+}
+
+static npu_status put_states(const struct trace_html *h) {
+    for (size_t c = 0; c < sizeof state_columns / sizeof *state_columns; c++) {
+        struct trace_pack *p;
+        uint64_t before = 0;
+        NPU_TRY(open_column(h, state_columns[c].name, &p));
+        for (size_t i = 0; i < h->log->states; i++)
+            put_number(p, state_columns[c].kind, state_columns[c].get(&h->log->state[i]), &before);
+        close_column(h, p);
+    }
+    return NULL;
+}
+
+static npu_status put_steps(const struct trace_html *h) {
+    size_t n;
+    if (!h->critical) return NULL;
+    const struct critical_step *step = critical_steps(h->critical, &n);
+    for (size_t c = 0; c < sizeof step_columns / sizeof *step_columns; c++) {
+        struct trace_pack *p;
+        uint64_t before = 0;
+        NPU_TRY(open_column(h, step_columns[c].name, &p));
+        for (size_t i = 0; i < n; i++)
+            put_number(p, step_columns[c].kind, step_columns[c].get(&step[i]), &before);
+        close_column(h, p);
+    }
+    return NULL;
+}
+
 static npu_status put_column(struct walk *w, size_t c) {
-    struct str *s = trace_out_text(w->h->out);
     struct trace_pack *p;
-    str_printf(s, "<script type=\"text/plain\" id=\"c-%s\">", columns[c].name);
-    NPU_TRY(trace_pack_open(w->h->out, &p));
+    NPU_TRY(open_column(w->h, columns[c].name, &p));
     w->i = 0;
     w->start = 0;
     w->code = w->tag = 0;
@@ -142,8 +239,7 @@ static npu_status put_column(struct walk *w, size_t c) {
         columns[c].put(w, p, e);
         w->i++;
     }
-    trace_pack_close(p);
-    str_puts(s, "</script>\n");
+    close_column(w->h, p);
     return NULL;
 }
 
@@ -202,10 +298,8 @@ static npu_status put_code(const struct trace_html *h, uint32_t *place) {
     for (size_t k = 0; k < h->log->count; k++)
         if (counts(&h->log->event[k]) && h->log->event[k].pc < granules)
             line[h->log->event[k].pc] = 1;
-    struct str *s = trace_out_text(h->out);
     struct trace_pack *p;
-    str_puts(s, "<script type=\"text/plain\" id=\"c-assembly\">");
-    npu_status st = trace_pack_open(h->out, &p);
+    npu_status st = open_column(h, "assembly", &p);
     uint32_t n = 0;
     for (size_t g = 0; !st && g < granules; g++) {
         if (!line[g]) continue;
@@ -221,8 +315,7 @@ static npu_status put_code(const struct trace_html *h, uint32_t *place) {
         trace_pack_bytes(p, "\n", 1);
         line[g] = ++n;
     }
-    if (!st) trace_pack_close(p);
-    str_puts(s, "</script>\n");
+    if (!st) close_column(h, p);
     size_t i = 0;
     for (size_t k = 0; k < h->log->count; k++) {
         const struct trace_event *e = &h->log->event[k];
@@ -242,6 +335,8 @@ npu_status trace_html_columns(const struct trace_html *h) {
     if (!st) st = put_code(h, of + 2 * n);
     for (size_t c = 0; !st && c < sizeof columns / sizeof *columns; c++)
         st = put_column(&w, c);
+    if (!st) st = put_states(h);
+    if (!st) st = put_steps(h);
     base_free(of);
     return st;
 }

@@ -35,15 +35,30 @@ static const char *opcode(int i) {
     return d ? d->text : "";
 }
 
-static void columns(struct str *s) {
-    static const char *const column[][3] = {
-#define HTML_COLUMN(name, kind, meaning) {#name, #kind, meaning},
+// Which columns there are and how long.
+static void columns(const struct trace_html *h, size_t insns, struct str *s) {
+    static const char *const column[][4] = {
+#define HTML_COLUMN(name, kind, meaning) {"insn", #name, #kind, meaning},
+#define HTML_STATE(name, kind, meaning) {"state", #name, #kind, meaning},
+#define HTML_STEP(name, kind, meaning) {"step", #name, #kind, meaning},
 #include "simulator/trace/html_column.def"
     };
+    size_t steps = 0;
+    if (h->critical) critical_steps(h->critical, &steps);
     str_puts(s, ",\n\"columns\":[");
-    for (size_t i = 0; i < sizeof column / sizeof *column; i++)
-        str_printf(s, "%s{\"name\":\"%s\",\"kind\":\"%s\",\"meaning\":\"%s\"}", i ? "," : "",
-                   column[i][0], column[i][1], column[i][2]);
+    bool any = false;
+    for (size_t i = 0; i < sizeof column / sizeof *column; i++) {
+        const char set = column[i][0][2];
+        if (set == 'e' && !h->critical) continue;
+        str_printf(s,
+                   "%s{\"set\":\"%s\",\"name\":\"%s\",\"kind\":\"%s\",\"meaning\":\"%s\","
+                   "\"n\":%zu}",
+                   any ? "," : "", column[i][0], column[i][1], column[i][2], column[i][3],
+                   set == 's'   ? insns
+                   : set == 'a' ? h->log->states
+                                : steps);
+        any = true;
+    }
     str_puts(s, "]");
 }
 
@@ -112,7 +127,7 @@ npu_status trace_html_tables(const struct trace_html *h, struct str *s) {
     for (size_t i = 0; i < h->log->count; i++)
         n += h->log->event[i].kind == TRACE_EVENT_INSN;
     str_printf(s, "{\"version\":1,\"events\":%zu", n);
-    columns(s);
+    columns(h, n, s);
     words(s, "class_keys", TRACE_CLASSES, class_key);
     words(s, "class_titles", TRACE_CLASSES, class_title);
     words(s, "class_meanings", TRACE_CLASSES, class_meaning);

@@ -57,18 +57,17 @@ const data = (() => {
     return out;
   }
 
-  // { report, tables, n, column: { name: array }, assembly() }
+  // { report, tables, n instructions, column, state, step: { name: array }, line(place) }
   async function load() {
     const report = json("report"), tables = json("tables");
-    const n = tables.events;
-    const packed = await Promise.all(tables.columns.map((c) => bytesOf(c.name)));
-    const column = {};
-    tables.columns.forEach((c, i) => { column[c.name] = numbers(packed[i], n, c.kind); });
+    const n = tables.events, sets = { insn: {}, state: {}, step: {} };
+    const packed = await Promise.all(tables.columns.map((c) => bytesOf(`${c.set}-${c.name}`)));
+    tables.columns.forEach((c, i) => { sets[c.set][c.name] = numbers(packed[i], c.n, c.kind); });
     let lines = null;
     const assembly = bytesOf("assembly").then((bytes) => {
       lines = new TextDecoder().decode(bytes).split("\n");
     });
-    return { report, tables, n, column, assembly, line: (i) => (lines && i ? lines[i - 1] : "") };
+    return { report, tables, n, column: sets.insn, state: sets.state, step: sets.step, assembly, line: (i) => (lines && i ? lines[i - 1] : "") };
   }
 
   return { load };

@@ -180,9 +180,9 @@ Test(html, columns_say_what_the_log_says) {
     fixture_init(&f, n);
     char *page = page_of(&f);
     size_t size;
-    uint8_t *start = column(page, "start", &size), *done = column(page, "done", &size),
-            *cause = column(page, "cause", &size), *tag = column(page, "tag", &size),
-            *work = column(page, "work", &size), *seq = column(page, "seq", &size);
+    uint8_t *start = column(page, "insn-start", &size), *done = column(page, "insn-done", &size),
+            *cause = column(page, "insn-cause", &size), *tag = column(page, "insn-tag", &size),
+            *work = column(page, "insn-work", &size), *seq = column(page, "insn-seq", &size);
     const uint8_t *a = start, *b = done, *c = cause, *d = tag, *e = work, *g = seq;
     uint64_t cycle = 0;
     int64_t t = 0, order = 0;
