@@ -69,7 +69,7 @@ static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *
     NPU_TRY(breaks_begin(s, &breaks));
     s->writes->device = d;
     if (watched) sim_device_watch(d, writes_add, s->writes);
-    sim_device_begin(d, watched || s->o->trace_file ? log : NULL);
+    sim_device_begin(d, watched || s->o->trace_file || s->o->what_if ? log : NULL);
     show_progress(s);
     npu_status st = npu_session_run(s->session, NULL);
     progress_end();

@@ -12,6 +12,7 @@
 #include "simulator/noise/noise.h"
 #include "simulator/npusim/break.h"
 #include "simulator/npusim/dump.h"
+#include "simulator/npusim/whatif.h"
 #include "simulator/trace/trace.h"
 
 #ifndef NPU_VERSION
@@ -138,6 +139,12 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_VERSUS: o->versus = arg; break;
     case KEY_HOST: o->host = arg; break;
     case KEY_TRACE: trace_option(p, arg); break;
+    case KEY_WHAT_IF: {
+        unsigned rows;
+        npu_status st = npusim_whatif_parse(o->what_if = arg ? arg : "all", &rows);
+        if (st) fail(p, st);
+        break;
+    }
     case KEY_REPORT: o->report = arg; break;
     case KEY_QUIET: o->quiet = true; break;
     case KEY_VERBOSE: o->verbose = true; break;

@@ -32,6 +32,7 @@ struct npusim_options {
     const char *entry, *report;
     bool trace;             // cycle report on standard output
     const char *trace_file; // NULL: none
+    const char *what_if;    // --what-if; NULL: not given
     const char *host;       // --host; NULL: not given
     uint64_t runs, seed, first_run;
     uint64_t threads;     // 0: as many as there are processors

@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "runtime/base/str.h"
+#include "simulator/npusim/whatif.h"
 #include "simulator/view.h"
 
 static struct sim_traffic traffic_of(const struct npusim *s) {
@@ -75,14 +76,37 @@ static npu_status distributions(const struct npusim *s, const struct npusim_runs
     return st;
 }
 
+static bool is_html(const struct npusim *s) {
+    const char *dot = s->o->trace_file ? strrchr(s->o->trace_file, '.') : NULL;
+    return dot && strcmp(dot, ".html") == 0;
+}
+
+// Asked for, or what a page for people has.
+static npu_status what_if(struct npusim *s, const struct trace_log *log, struct trace_run *run) {
+    unsigned set = 0;
+    struct trace_whatif *found;
+    const char *list = s->o->what_if ? s->o->what_if : is_html(s) ? "all" : "none";
+    NPU_TRY(npusim_whatif_parse(list, &set));
+    if (!set || run->fault || run->stopped) return NULL;
+    NPU_TRY(npusim_whatif(s, set, run, log, &found, &run->nwhatif));
+    run->whatif = found;
+    return NULL;
+}
+
 static npu_status views(struct npusim *s, const struct trace_run *run,
                         const struct trace_log *log) {
     if (s->o->trace) {
         struct str text = {0};
         npu_status st = trace_text(run, &text);
+        if (s->o->what_if) npusim_whatif_print(run, &text);
         if (!st) fputs(str_text(&text), stdout);
         str_free(&text);
         NPU_TRY(st);
+    } else if (s->o->what_if) {
+        struct str text = {0};
+        npusim_whatif_print(run, &text);
+        fputs(str_text(&text), stdout);
+        str_free(&text);
     }
     if (s->o->trace_file) NPU_TRY(trace_write(run, log, s->o->trace_file));
     return s->o->report ? trace_report_write(run, s->o->report) : NULL;
@@ -94,9 +118,9 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
     const bool early = fault || s->stopped;
     if (!s->o->quiet && !s->o->trace && !early) summary(s, t, hw, runs);
     if (!s->o->quiet && !early) NPU_TRY(distributions(s, runs));
-    if (!s->o->trace && !s->o->report) return NULL;
+    if (!s->o->trace && !s->o->report && !s->o->what_if) return NULL;
     struct trace_output *outputs = NULL;
-    if (s->o->report && !s->o->no_data && !early) NPU_TRY(outputs_of(s, &outputs));
+    if ((s->o->report || is_html(s)) && !s->o->no_data && !early) NPU_TRY(outputs_of(s, &outputs));
     const struct sim_traffic traffic = traffic_of(s);
     struct sim_view v;
     npu_status st = sim_view_init(&v, s->program, hw, t, &traffic, s->a);
@@ -108,6 +132,7 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
     v.run.ninput = s->in.n;
     v.run.output = outputs;
     v.run.noutput = outputs ? s->out.n : 0;
+    if (!st) st = what_if(s, log, &v.run);
     if (!st) st = views(s, &v.run, log);
     sim_view_deinit(&v);
     return st;

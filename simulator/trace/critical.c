@@ -112,6 +112,35 @@ static double factor(double f) {
     return f > 0 ? f : 1;
 }
 
+// Share of refresh in what the DMA engines wait for memory.
+static double refresh_share(const struct trace_run *run) {
+    uint64_t refresh = 0, all = 0;
+    for (size_t i = 0; i < run->nengine; i++) {
+        if (isa_engine_class(run->engine[i].engine) != ISA_CLASS_DMA) continue;
+        const uint64_t *cycles = run->engine[i].cycles;
+        refresh += cycles[TRACE_REFRESH];
+        all += cycles[TRACE_REFRESH] + cycles[TRACE_WAIT_DRAM] + cycles[TRACE_DRAM_CONFLICT] +
+               cycles[TRACE_BUSY];
+    }
+    return all ? (double)refresh / (double)all : 0;
+}
+
+// A transfer takes as long as the slower of its link and the memory.
+static int64_t transfer(const struct critical_graph *g, const struct trace_event *e,
+                        const struct critical_change *c, int64_t part) {
+    const struct hw *hw = g->run->hw;
+    const double all = (double)part;
+    double link = (double)e->work / (double)hw->dma_width_bytes + (double)hw->dma_start;
+    if (link > all) link = all;
+    if (!e->dram_read && !e->dram_write) return (int64_t)(all * factor(c->link));
+    double memory = all * factor(c->memory);
+    if (c->no_refresh) memory *= 1 - refresh_share(g->run);
+    memory -= c->earlier_ps * (double)hw->clock_npu_mhz / 1e6;
+    if (c->no_memory) memory = 0;
+    link *= factor(c->link);
+    return (int64_t)(memory > link ? memory : link);
+}
+
 // What an instruction's first `part` cycles take after the change.
 static int64_t scaled(const struct critical_graph *g, const struct trace_event *e,
                       const struct critical_change *c, int64_t part) {
@@ -119,14 +148,7 @@ static int64_t scaled(const struct critical_graph *g, const struct trace_event *
     switch (isa_engine_class(e->engine)) {
     case ISA_CLASS_MXU: f = factor(c->compute); break;
     case ISA_CLASS_VEC: f = factor(c->vector); break;
-    case ISA_CLASS_DMA: {
-        const double link =
-            (double)e->work / (double)g->run->hw->dma_width_bytes + (double)g->run->hw->dma_start;
-        const double own = link < (double)part ? link : (double)part;
-        const bool dram = e->dram_read || e->dram_write;
-        return (int64_t)(own * factor(c->link) +
-                         ((double)part - own) * (dram ? factor(c->memory) : factor(c->link)));
-    }
+    case ISA_CLASS_DMA: return transfer(g, e, c, part);
     case ISA_CLASS_CP: f = factor(c->decode); break;
     case ISA_CLASS_ANY: break;
     }

@@ -63,8 +63,11 @@ size_t critical_contradictions(const struct critical *c);
 /// A change of the machine as factors on what instructions take. A field of 0 means 1.
 struct critical_change {
     double compute, vector; ///< issue time of MXU, VEC
-    double memory;          ///< DMA: time beyond what its link needs
+    double memory;          ///< external memory: what a transfer takes, its link's time at least
     double link;            ///< DMA: time that its link needs
+    double earlier_ps;      ///< external memory: each transfer is over so much sooner
+    bool no_memory;         ///< external memory takes no time
+    bool no_refresh;        ///< nor does refresh: its share of the DMA engines' waits goes
     double decode;          ///< command processor
     bool no_latency;        ///< signals are seen at once
     bool no_queue;          ///< queues never fill

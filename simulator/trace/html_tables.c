@@ -122,6 +122,19 @@ static void runs(const struct trace_run *run, struct str *s) {
     str_puts(s, "]");
 }
 
+static void whatifs(const struct trace_run *run, struct str *s) {
+    str_puts(s, ",\n\"whatif\":[");
+    for (size_t i = 0; i < run->nwhatif; i++) {
+        const struct trace_whatif *w = &run->whatif[i];
+        str_puts(s, i ? ",{\"title\":" : "{\"title\":");
+        str_json(s, w->title);
+        str_puts(s, ",\"change\":");
+        str_json(s, w->change);
+        str_printf(s, ",\"predicted_us\":%.6f,\"rerun_us\":%.6f}", w->predicted_us, w->rerun_us);
+    }
+    str_puts(s, "]");
+}
+
 npu_status trace_html_tables(const struct trace_html *h, struct str *s) {
     size_t n = 0;
     for (size_t i = 0; i < h->log->count; i++)
@@ -137,6 +150,7 @@ npu_status trace_html_tables(const struct trace_html *h, struct str *s) {
     peaks(h->run, s);
     marks(h, s);
     runs(h->run, s);
+    whatifs(h->run, s);
     str_puts(s, "}");
     return NULL;
 }

@@ -114,6 +114,14 @@ struct trace_input {
     const char *name, *source;
 };
 
+/// The run on a machine with other timing parameters: what its critical path says, and what running
+/// it again took.
+struct trace_whatif {
+    const char *title;  ///< "twice the memory channels"
+    const char *change; ///< "dram.channels 4 -> 8"
+    double predicted_us, rerun_us;
+};
+
 struct trace_run {
     const char *program, *target;
     const struct hw *hw;
@@ -136,6 +144,8 @@ struct trace_run {
     size_t ninput;
     const struct trace_output *output;
     size_t noutput;
+    const struct trace_whatif *whatif; ///< may be NULL
+    size_t nwhatif;
     double host_seconds; ///< of the run loop
     uint64_t peak_rss_bytes;
 };

@@ -18,6 +18,7 @@ const layers = (() => {
     { key: "utilization", title: "util %", n: true, text: (l) => format.fixed(100 * l.utilization, 1), hint: "multiply-adds against the array's 16-bit peak over its cycles" },
     { key: "dram_in", title: "KiB in", n: true, of: (l) => l.bytes.dram_read, text: (l) => format.fixed(l.bytes.dram_read / 1024, 1), hint: "useful bytes from external memory" },
     { key: "dram_out", title: "KiB out", n: true, of: (l) => l.bytes.dram_write, text: (l) => format.fixed(l.bytes.dram_write / 1024, 1) },
+    { key: "path", title: "on path", n: true, when: () => Boolean(m.d.step.insn), text: (l) => format.integer(l.path), hint: "cycles of the critical path under this layer" },
     { key: "slack", title: "slack", n: true, when: () => m.layers.some((l) => l.slack !== undefined), of: (l) => (l.slack === undefined ? Infinity : l.slack), text: (l) => (l.slack === undefined ? "" : format.integer(l.slack)), hint: "cycles by which all of it could come later without moving the end; 0: on the critical path" },
     { key: "bound", title: "bound", cell: (l) => el("td", {}, el("span", { class: "pill" }, l.bound)), hint: "what was occupied for the largest part of its cycles" },
     { key: "node", title: "model node", cell: (l) => el("td", { class: "node", title: l.node || "" }, l.node || "") },

@@ -5,7 +5,7 @@
 const timeline = (() => {
   const LEFT = 64, OVERVIEW = 34, RULER = 26, LAYERS = 22, LANE = 30, GAP = 7, BANDWIDTH = 46;
   const ARROWS = 250; // at most so many are drawn
-  let m, canvas, g, lanes = [], width = 0, height = 0, bandwidth, pathSet = null;
+  let m, canvas, g, lanes = [], width = 0, height = 0, bandwidth;
 
   function layout() {
     lanes = [];
@@ -219,11 +219,10 @@ const timeline = (() => {
   }
 
   function drawPath(paint) {
-    if (!pathSet || !$("path").checked) return;
+    if (!m.d.step.insn || !$("path").checked) return;
     for (const lane of lanes) {
       if (!lane.track) continue;
-      const [a, b] = [critical.firstOf(lane.track.engine, view.state.from), view.state.to];
-      critical.spans(lane.track.engine, a, b, plotWidth(), (from, to) => {
+      critical.spans(lane.track.engine, view.state.from, view.state.to, plotWidth(), (from, to) => {
         const x0 = Math.max(LEFT, toX(from)), x1 = Math.min(LEFT + plotWidth(), toX(to));
         if (x1 < LEFT || x0 > LEFT + plotWidth()) return;
         g.fillStyle = paint.ink;
@@ -294,7 +293,6 @@ const timeline = (() => {
     canvas = $("canvas");
     g = canvas.getContext("2d");
     bandwidth = memory.rates(m);
-    pathSet = m.tables.critical || null;
     layout();
     resize();
     new ResizeObserver(resize).observe($("canvas-box"));
