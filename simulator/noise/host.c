@@ -89,11 +89,12 @@ double host_table_at(const struct host_table *t, double u) {
     return between(p, a, q, b, u);
 }
 
-// A standard normal variable (Box and Muller 1958).
+// A standard normal variable (Box and Muller 1958) from the two halves of one draw: up to 6.8
+// deviations.
 static double normal(const struct noise *noise, uint64_t run, unsigned stream) {
-    uint64_t event = (uint64_t)stream << STREAM_SHIFT;
-    double radius = noise_uniform(noise->seed, run, NOISE_HOST, event);
-    double angle = noise_uniform(noise->seed, run, NOISE_HOST, event + 1);
+    uint64_t bits = noise_bits(noise->seed, run, NOISE_HOST, (uint64_t)stream << STREAM_SHIFT);
+    double radius = ((double)(bits >> 32) + 0.5) / 4294967296.0;
+    double angle = (double)(bits & UINT32_MAX) / 4294967296.0;
     return sqrt(-2 * log(radius)) * cos(6.283185307179586 * angle);
 }
 
