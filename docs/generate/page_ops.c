@@ -37,6 +37,7 @@ static void put_aten(struct str *out) {
                   "export leaves out.\n\n| target | arguments | becomes |\n|---|---|---|\n");
 #define ATEN_OP(target, importer, args, meaning) row3(out, target, args, meaning);
 #define ATEN_CHAIN(target, tensors, type, args, chain) row3(out, target, args, "map " chain);
+#define ATEN_REFUSED(target, why) row3(out, target, "", "refused: " why);
 #include "toolchain/frontend/pt2/aten_ops.def"
 }
 

@@ -9,6 +9,7 @@ and lines in its report, and no folder of whoever exported it.
 """
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -40,10 +41,35 @@ def places(tools, folder, work):
         raise Fault("a folder of the exporting machine")
 
 
+def dims(tools, folder, work):
+    """Sizes by dimension of an input make the same program as by shape; the name of a Dim is not in the file."""
+    for k, options in enumerate((["--shape=x=2,4,8"], ["--dim=x:0=2", "--dim=x:1=4"])):
+        must([tools / "npuc", folder / "model.pt2", "-q", "-o", work / f"{k}" / "d.npu", *options])
+    listings = []
+    for k in "01":
+        said = subprocess.run([tools / "npuc", "--disassemble", work / k / "d.npu"], capture_output=True, text=True).stdout
+        listings.append([line for line in said.splitlines() if not line.startswith(".option")])
+    if not listings[0] or listings[0] != listings[1]:
+        raise Fault("--dim INPUT:AXIS and --shape make different programs")
+    for option, text in (("batch=2", "a dimension of an input is INPUT:AXIS"), ("x:3=2", "input 'x' has dimensions 0 to 2"),
+                         ("x:2=8", "the export fixed that dimension")):
+        done = subprocess.run([tools / "npuc", folder / "model.pt2", "-q", "-o", work / "e.npu", "--dim", option], capture_output=True,
+                              text=True)
+        if done.returncode != 2 or text not in done.stderr:
+            raise Fault(f"--dim {option}: status {done.returncode}, {done.stderr}")
+    must([tools / "npusim", work / "0" / "d.npu", "-q", "--no-data", "--report", work / "r.json"])
+    if json.loads((work / "r.json").read_text())["program"] != "model":
+        raise Fault("the program is not called after the file")
+
+
 def check(tools, folder, work):
     case = json.loads((folder / "case.json").read_text())
     for model in case["models"]:
         values(tools, folder, case, model, work)
+    if folder.name == "dynamic":
+        for k in "01":
+            (work / k).mkdir()
+        dims(tools, folder, work)
     if folder.name == "places":
         places(tools, folder, work)
     return case["models"]

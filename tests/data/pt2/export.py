@@ -230,6 +230,15 @@ def attention(q, k, v, mask, bias):
             s(q, k[:, :2], v[:, :2], enable_gqa=True))
 
 
+def order(x, long, w):
+    """Sorting by all pairs, and of a long row one by one, with equal and infinite elements."""
+    equal = (x * 2).round()
+    masked = torch.where(long > 1, long, -float("inf"))
+    return (*torch.sort(x, descending=True), *torch.sort(equal, dim=0, stable=True), *torch.topk(x, 3, dim=1, largest=False), x.argsort(-1),
+            *torch.topk(masked, 5), torch.cdist(x[0].t(), x[1].t()), torch.cdist(x[0], x[1], p=1.0),
+            torch.einsum("bij,bkj,jl->bil", x, x, w), torch.bmm(x, w[None].expand(2, 5, 3)))
+
+
 def branches(x):
     return torch.cond(x.sum() > 0, lambda v: (v * 2, v + 1), lambda v: (v - 1, v.sin()), (x,))
 
@@ -257,6 +266,7 @@ def cases():
         "decoder": (Decoder(), (torch.tensor([[5]]),),
                     {"state": ["at", "seen", "layers.0.k", "layers.0.v"], "steps": [5, 11, 2, 2, 23, 0, 7, 19]}),
         "places": (Places(), (R(2, 8),), {"places": True}),
+        "order": (Call(order), (R(2, 4, 5), R(1, 3000), R(5, 3)), {}),
         "recurrent": (nn.LSTM(5, 4, 2, batch_first=True, bidirectional=True), (R(2, 3, 5),), {}),
         "gru": (nn.GRU(5, 4), (R(3, 2, 5), R(1, 2, 4)), {}),
         "reductions": (Call(reductions), (x,), {}),

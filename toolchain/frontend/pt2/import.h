@@ -135,10 +135,10 @@ NPU_MUST_USE npu_status pt2_all_missing(struct pt2_node *n);
 // ---- the table -------------------------------------------------------------------------------
 struct pt2_row {
     const char *target;
-    pt2_importer *importer; // NULL: the chain
-    int tensors;            // chain: how many of the arguments are its inputs
-    enum isa_dtype type;    // chain: of the result, NONE: as declared
-    const char *args, *chain;
+    pt2_importer *importer;   // NULL: the chain
+    int tensors;              // chain: how many of the arguments are its inputs
+    enum isa_dtype type;      // chain: of the result, NONE: as declared
+    const char *args, *chain; // chain: of a refused one why
 };
 // Rows by target.
 void pt2_index_rows(struct map *rows);
@@ -161,6 +161,9 @@ NPU_MUST_USE npu_status pt2_inputs(struct importer *m, struct scope *s);
 
 #define ATEN_OP(target, importer, args, meaning) pt2_importer aten_##importer;
 #define ATEN_CHAIN(target, tensors, type, args, chain)
+#define ATEN_REFUSED(target, why)
 #include "toolchain/frontend/pt2/aten_ops.def"
+// Fails with the row's reason.
+pt2_importer aten_refused;
 
 #endif

@@ -62,6 +62,43 @@ npu_status aten_mm(struct pt2_node *n) {
     return bind_product(n, "self", "mat2");
 }
 
+static bool of_constant(const struct graph_value *v) {
+    while (v->producer && (v->producer->op == GRAPH_TRANSPOSE || v->producer->op == GRAPH_RESHAPE))
+        v = v->producer->inputs[0];
+    return v->data != NULL;
+}
+
+// Decomposed products of several matrices with one matrix of weights repeat it: [K, N] or [1, K, N]
+// expanded to [B, K, N]. The weights before that as [K, N], else v.
+static npu_status unrepeated(struct pt2_node *n, struct pt2_tensor *t, struct graph_value *v,
+                             struct graph_value **out) {
+    struct graph_value *one;
+    *out = v;
+    while (t && t->parent && (t->view.kind == VIEW_SAME || t->view.kind == VIEW_RESHAPE)) {
+        NPU_TRY(tensor_read(&n->b, t->parent, &one));
+        if (one->rank != v->rank ||
+            memcmp(one->dims, v->dims, (size_t)v->rank * sizeof *v->dims) != 0)
+            return NULL;
+        t = t->parent;
+    }
+    if (!t || !t->parent || t->view.kind != VIEW_EXPAND) return NULL;
+    NPU_TRY(tensor_read(&n->b, t->parent, &one));
+    int lead = one->rank - 2;
+    if (v->rank != 3 || lead < 0 || lead > 1 || (lead && one->dims[0] != 1) ||
+        one->dims[lead] != v->dims[1] || one->dims[lead + 1] != v->dims[2] || !of_constant(one))
+        return NULL;
+    return build_reshape(&n->b, one, 2, one->dims + lead, out);
+}
+
+npu_status aten_bmm(struct pt2_node *n) {
+    struct graph_value *x = pt2_need(n, "self"), *w = pt2_need(n, "mat2"), *y;
+    struct pt2_tensor *t = pt2_tensor(n, "mat2");
+    if (n->failed) return NULL;
+    NPU_TRY(unrepeated(n, t, w, &w));
+    NPU_TRY(build_product(&n->b, x, w, &y));
+    return pt2_bind(n, 0, y);
+}
+
 npu_status aten_matmul(struct pt2_node *n) {
     return bind_product(n, "self", "other");
 }
@@ -104,14 +141,71 @@ npu_status aten_addmm(struct pt2_node *n) {
     return pt2_bind(n, 0, in[0]);
 }
 
+// "ij,jk,kl->il" without spaces: where its operands end, at most one more than count; NULL for an
+// ellipsis or an equation without a result.
+static const char *terms(struct pt2_node *n, const char *equation, int count, const char **term) {
+    char *text = arena_strdup(n->b.arena, equation);
+    char *arrow = strstr(text, "->");
+    size_t len = 0;
+    if (!arrow || strchr(text, '.')) return NULL;
+    for (const char *c = text; *c; c++)
+        if (*c != ' ') text[len++] = *c;
+    text[len] = '\0';
+    arrow = strstr(text, "->");
+    *arrow = '\0';
+    int found = 0;
+    for (char *c = text; c; found++) {
+        char *comma = strchr(c, ',');
+        if (found == count) return NULL;
+        term[found] = c;
+        if (comma) *comma++ = '\0';
+        c = comma;
+    }
+    return found == count ? arrow + 2 : NULL;
+}
+
+// Joins the first two operands until two are left: what neither the result nor an operand behind
+// them names is summed.
+static npu_status pairwise(struct pt2_node *n, int count, struct graph_value **in,
+                           const char *equation, const char **rest) {
+    const char **term = ARENA_ARRAY(n->b.arena, const char *, (size_t)count);
+    const char *result = terms(n, equation, count, term);
+    if (!result)
+        return npu_fail(UNSUPPORTED,
+                        "equation '%s' of %d operands; of more than two it has to say the result, "
+                        "without an ellipsis",
+                        equation, count);
+    for (int k = 1; k < count - 1; k++) {
+        char kept[64] = "";
+        size_t len = 0;
+        for (int side = 0; side < 2; side++)
+            for (const char *c = side ? term[k] : term[0]; *c && len + 1 < sizeof kept; c++) {
+                bool needed = strchr(result, *c) != NULL;
+                for (int later = k + 1; later < count; later++)
+                    needed |= strchr(term[later], *c) != NULL;
+                if (needed && !strchr(kept, *c)) kept[len++] = *c;
+            }
+        struct graph_value *two[2] = {in[0], in[k]};
+        NPU_TRY(build_einsum(&n->b, arena_printf(n->b.arena, "%s,%s->%s", term[0], term[k], kept),
+                             2, two, &in[0]));
+        term[0] = arena_strdup(n->b.arena, kept);
+    }
+    in[1] = in[count - 1];
+    *rest = arena_printf(n->b.arena, "%s,%s->%s", term[0], term[count - 1], result);
+    return NULL;
+}
+
 npu_status aten_einsum(struct pt2_node *n) {
     struct graph_value **in, *y;
     int count = pt2_tensors(n, "tensors", &in);
     const char *equation = pt2_string(n, "equation");
     if (n->failed) return NULL;
-    if (count < 1 || count > 2 || !in[0] || (count == 2 && !in[1]))
-        return npu_fail(UNSUPPORTED, "a sum of %d operands, expected 1 or 2", count);
-    NPU_TRY(build_einsum(&n->b, equation ? equation : "", count, in, &y));
+    if (!equation) equation = "";
+    if (count < 1) return npu_fail(BAD_INPUT, "a sum of %d operands, expected 1 or more", count);
+    for (int k = 0; k < count; k++)
+        if (!in[k]) return npu_fail(BAD_INPUT, "operand %d is None", k);
+    if (count > 2) NPU_TRY(pairwise(n, count, in, equation, &equation));
+    NPU_TRY(build_einsum(&n->b, equation, count < 2 ? count : 2, in, &y));
     return pt2_bind(n, 0, y);
 }
 

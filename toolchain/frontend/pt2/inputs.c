@@ -140,6 +140,27 @@ static npu_status check_option(struct inputs *in, const struct input *i, const c
     return NULL;
 }
 
+// "INPUT:AXIS", a dimension of an input. False when the name is no such thing.
+static bool apply_axis(struct inputs *in, const char *name, int64_t size) {
+    const char *colon = strrchr(name, ':'), *from = arena_printf(in->m->arena, "--dim %s", name);
+    uint64_t axis;
+    for (int k = 0; colon && k < in->count; k++) {
+        const struct input *i = &in->list[k];
+        size_t length = strlen(i->name);
+        size_t rank = json_array_size(json_object_get(i->meta, "sizes"));
+        if (length != (size_t)(colon - name) || memcmp(i->name, name, length) != 0) continue;
+        if (!text_parse_u64(colon + 1, &axis) || axis >= rank)
+            diag_fail(&in->usage, USAGE, "%s: input '%s' has dimensions 0 to %zu", from, i->name,
+                      rank ? rank - 1 : 0);
+        else if (!expression(i->meta, (size_t)axis))
+            diag_fail(&in->usage, USAGE, "%s: the export fixed that dimension", from);
+        else
+            solve(in, expression(i->meta, (size_t)axis), size, from);
+        return true;
+    }
+    return false;
+}
+
 static void apply_dims(struct inputs *in) {
     const struct import_options *o = in->m->options;
     const struct map *table = &in->m->symbols.table;
@@ -149,13 +170,17 @@ static void apply_dims(struct inputs *in) {
             settle(in, s, o->dims[k].size, "--dim");
             continue;
         }
+        if (apply_axis(in, o->dims[k].name, o->dims[k].size)) continue;
         const char **names = ARENA_ARRAY(in->m->arena, const char *, table->len + 1);
         const char *all = "";
         for (size_t i = 0; i < table->len; i++) {
             names[i] = table->entries[i].key;
             all = arena_printf(in->m->arena, "%s%s%s", all, i ? ", " : "", names[i]);
         }
-        diag_fail(&in->usage, USAGE, "--dim %s names no open size of the model, which has %s",
+        diag_fail(&in->usage, USAGE,
+                  "--dim %s names no open size of the model, which has %s; "
+                  "the export does not keep the names of Dim(), a dimension of an input is "
+                  "INPUT:AXIS",
                   o->dims[k].name, *all ? all : "none");
     }
 }
@@ -211,10 +236,11 @@ static void report_open(struct inputs *in, const struct input *i, const struct t
                                : arena_printf(a, "%" PRId64 " or more", s ? s->least : 0);
         diag_fail(&in->open, BAD_INPUT,
                   "dimension %d of input '%s' is open (%s): fix it with --shape %s=%s or --dim "
-                  "%s=N",
+                  "%s=N%s",
                   d, i->name,
                   s ? arena_printf(a, "'%s', %s", s->name, most) : "several open sizes in one",
-                  i->name, example(a, t), s ? s->name : "NAME");
+                  i->name, example(a, t), s ? s->name : "NAME",
+                  s ? arena_printf(a, ", which is --dim %s:%d=N", i->name, d) : "");
     }
 }
 

@@ -263,6 +263,15 @@ static void close_schema(void *schema) {
     schema_close(schema);
 }
 
+// "model" of "folder/model.pt2": what torch calls the graph is always the same.
+static const char *stem(struct arena *a, const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *name = slash ? slash + 1 : path ? path : "";
+    const char *dot = strrchr(name, '.');
+    if (!*name) return "main";
+    return dot && dot > name ? arena_strndup(a, name, (size_t)(dot - name)) : arena_strdup(a, name);
+}
+
 static npu_status attempt(struct span bytes, const char *path, const struct import_options *options,
                           struct arena *arena, struct map *written, struct graph **out) {
     static const struct import_options none;
@@ -275,7 +284,7 @@ static npu_status attempt(struct span bytes, const char *path, const struct impo
     if (!m->temp) return npu_fail(NO_MEMORY, "importing the model");
     // The documents are freed below; this is for leaving by the arena's end of memory.
     arena_defer(arena, close_schema, &m->schema);
-    m->g = graph_new(arena, "main");
+    m->g = graph_new(arena, stem(arena, path));
     npu_status failed = import_model(m, bytes, path, &again);
     failed = npu_status_join(failed, diag_finish(&m->unsupported));
     schema_close(&m->schema);

@@ -13,6 +13,7 @@
 static const struct pt2_row rows[] = {
 #define ATEN_OP(target, importer, args, meaning) {target, aten_##importer, 0, SAME, args, NULL},
 #define ATEN_CHAIN(target, tensors, type, args, chain) {target, NULL, tensors, type, args, chain},
+#define ATEN_REFUSED(target, why) {target, aten_refused, 0, SAME, "", why},
 #include "toolchain/frontend/pt2/aten_ops.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -20,6 +21,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const struct pt2_op_info infos[] = {
 #define ATEN_OP(target, importer, args, meaning) {target, args, meaning},
 #define ATEN_CHAIN(target, tensors, type, args, chain) {target, args, "map " chain},
+#define ATEN_REFUSED(target, why) {target, "", "refused: " why},
 #include "toolchain/frontend/pt2/aten_ops.def"
 };
 

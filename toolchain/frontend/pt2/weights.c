@@ -7,7 +7,9 @@
 //   rows in other order  -> that constant, transposed: nothing is copied
 //   anything else        -> gathered into memory, repeated dimensions (stride 0) expanded
 //
-// Tensors of the same storage and layout are one constant (tied weights).
+// Tensors of the same storage and layout are one constant (tied weights). A storage may be longer
+// than what its tensors reach: torch saves it whole also when the model keeps a part of it (a slice
+// of a buffer), and does not say who else it was for. Shorter than a tensor is a fault.
 
 #include <inttypes.h>
 #include <string.h>
