@@ -295,6 +295,18 @@ char *text_format_bytes(char *text, uint64_t bytes) {
     return text;
 }
 
+char *text_format_grouped(char *text, uint64_t n) {
+    char digits[TEXT_NUMBER_BYTES];
+    const int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    size_t at = 0;
+    for (int i = 0; i < len; i++) { // at most 20 digits and 6 commas
+        if (i && (len - i) % 3 == 0) text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = 0;
+    return text;
+}
+
 enum { WORD_BYTES = 64 };
 
 // Optimal string alignment over three rows of the table.

@@ -42,6 +42,9 @@ char *text_format_f64(char *text, double value);
 /// the point, and exact bytes when that would lie ("1025 B"). Returns `text` (TEXT_NUMBER_BYTES).
 char *text_format_bytes(char *text, uint64_t bytes);
 
+/// 1234567 as "1,234,567". Returns `text` (TEXT_NUMBER_BYTES).
+char *text_format_grouped(char *text, uint64_t n);
+
 /// Edits (insert, delete, replace, swap of neighbours) from one word to the other, ignoring case;
 /// words longer than 64 bytes count as far apart (SIZE_MAX).
 size_t text_edit_distance(const char *a, const char *b);

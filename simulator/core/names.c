@@ -66,7 +66,9 @@ bool core_names_lookup(void *ctx, uint32_t tag, struct trace_name *out) {
                                .name = or_null(t->layer),
                                .op = or_null(t->op),
                                .kernel = or_null(t->kernel),
-                               .node = n->node[i]};
+                               .node = n->node[i],
+                               .nodes = t->nodes,
+                               .nnodes = t->nnodes};
     return true;
 }
 

@@ -12,6 +12,7 @@
 #include "simulator/exec/val.h"
 #include "simulator/npusim/break.h"
 #include "simulator/npusim/crc.h"
+#include "simulator/npusim/diff.h"
 #include "simulator/npusim/layers.h"
 #include "simulator/npusim/report.h"
 #include "simulator/npusim/runs.h"
@@ -116,7 +117,7 @@ int main(int argc, char **argv) {
         st = npusim_options_parse(argc, argv, a, &o);
         npu_status_show_source(o.verbose);
         if (!st) st = choose_code_path();
-        if (!st) st = run(&s, &other, &log, &layers);
+        if (!st) st = o.diff ? npusim_diff(&o, a) : run(&s, &other, &log, &layers);
     }
     progress_end();
     layers_free(layers);

@@ -37,6 +37,7 @@ struct parse {
     struct arena *a;
     struct npusim_options *o;
     npu_status failed;
+    const char *of_runs; // an option that is about running a program, NULL: none given
 };
 
 static void fail(struct parse *p, npu_status st) {
@@ -84,9 +85,24 @@ static void trace_option(struct parse *p, const char *arg) {
     p->o->trace_file = arg;
 }
 
+// Remembers an option that says nothing to --diff.
+static void note_for_diff(struct parse *p, int key) {
+    if (key == KEY_DIFF || key == KEY_REPORT || key == KEY_QUIET || key == KEY_VERBOSE) return;
+    for (size_t i = 0; i + 1 < sizeof table / sizeof *table; i++)
+        if (table[i].name && table[i].key == key) p->of_runs = table[i].name;
+}
+
+static npu_status check_diff(const struct parse *p) {
+    if (!p->o->second)
+        return npu_fail(USAGE, "--diff compares two files, reports or traces of npusim");
+    if (p->of_runs) return npu_fail(USAGE, "--diff runs nothing: it excludes --%s", p->of_runs);
+    return NULL;
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state) {
     struct parse *p = state->input;
     struct npusim_options *o = p->o;
+    note_for_diff(p, key);
     switch (key) {
     case KEY_INPUT: append_pair(p, &o->input, "input", arg); break;
     case KEY_INPUTS: o->inputs = arg; break;
@@ -146,12 +162,17 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         break;
     }
     case KEY_REPORT: o->report = arg; break;
+    case KEY_DIFF: o->diff = true; break;
     case KEY_QUIET: o->quiet = true; break;
     case KEY_VERBOSE: o->verbose = true; break;
     case ARGP_KEY_ARG:
-        if (o->program)
-            fail(p, npu_fail(USAGE, "more than one program: '%s' and '%s'", o->program, arg));
-        o->program = arg;
+        if (o->second)
+            fail(p, npu_fail(USAGE, "more than two files: '%s', '%s' and '%s'", o->program,
+                             o->second, arg));
+        else if (o->program)
+            o->second = arg;
+        else
+            o->program = arg;
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -161,6 +182,8 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
 static npu_status check(const struct npusim_options *o) {
     if (!o->program)
         return npu_fail(USAGE, "no program given; npusim --help says what is accepted");
+    if (o->second)
+        return npu_fail(USAGE, "more than one program: '%s' and '%s'", o->program, o->second);
     const bool wants_values = o->output.n || o->outputs || o->expect.n || o->expects;
     if (o->no_data && wants_values)
         return npu_fail(USAGE, "--no-data computes no outputs: it excludes --output, --outputs, "
@@ -185,7 +208,7 @@ npu_status npusim_options_parse(int argc, char **argv, struct arena *a, struct n
         "4 does not fit the machine; 5 the program broke a rule of the machine; 6 system error.";
     static const struct argp argp = {.options = table,
                                      .parser = on_option,
-                                     .args_doc = "PROGRAM.npu",
+                                     .args_doc = "PROGRAM.npu\n--diff A.json B.json",
                                      .doc = doc};
     struct parse p = {.a = a, .o = o};
     *o = (struct npusim_options){.tag = "ort_fp32", .runs = 1};
@@ -193,5 +216,6 @@ npu_status npusim_options_parse(int argc, char **argv, struct arena *a, struct n
     argp_err_exit_status = 2;
     if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
         return npu_fail(NO_MEMORY, "out of memory");
-    return p.failed ? p.failed : check(o);
+    if (p.failed) return p.failed;
+    return o->diff ? check_diff(&p) : check(o);
 }

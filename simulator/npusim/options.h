@@ -40,6 +40,8 @@ struct npusim_options {
     bool by_source_given; // --by-source
     uint64_t by_source;   // runs for shares of the variance; 0: none
     const char *versus;   // another program, NULL: none
+    bool diff;            // compare `program` and `second`, two reports or traces
+    const char *second;   // the second file given, NULL: none
     bool no_data, quiet, verbose;
 };
 

@@ -241,6 +241,12 @@ static void layer(struct json_view *v, const struct trace_layer *l, int tid, uin
     json_text(v, "op", l->name.op);
     json_text(v, "kernel", l->name.kernel);
     json_text(v, "node", l->name.node);
+    str_puts(v->s, ",\"nodes\":[");
+    for (size_t i = 0; i < l->name.nnodes; i++) {
+        if (i) str_putc(v->s, ',');
+        str_json(v->s, l->name.nodes[i]);
+    }
+    str_putc(v->s, ']');
     str_printf(v->s,
                ",\"start_cycle\":%" PRIu64 ",\"end_cycle\":%" PRIu64 ",\"cycles\":%" PRIu64
                ",\"macs\":%" PRIu64 ",\"mxu_cycles\":%" PRIu64 ",\"vec_cycles\":%" PRIu64

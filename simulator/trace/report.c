@@ -67,7 +67,7 @@ static npu_status layers(const struct trace_run *run, json_t **out) {
     NPU_TRY(trace_layers(run, &l, &n));
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_t *o = json_object(), *bytes = json_object();
+        json_t *o = json_object(), *bytes = json_object(), *nodes = json_array();
         const struct trace_tag *t = &l[i].total;
         const bool worked = t->end > t->start;
         json_object_set_new(o, "tag", number(l[i].tag));
@@ -75,6 +75,9 @@ static npu_status layers(const struct trace_run *run, json_t **out) {
         json_object_set_new(o, "op", text(l[i].name.op));
         json_object_set_new(o, "kernel", text(l[i].name.kernel));
         json_object_set_new(o, "node", text(l[i].name.node));
+        for (size_t k = 0; k < l[i].name.nnodes; k++)
+            json_array_append_new(nodes, text(l[i].name.nodes[k]));
+        json_object_set_new(o, "nodes", nodes);
         json_object_set_new(o, "start_cycle", number(worked ? t->start : t->first));
         json_object_set_new(o, "end_cycle", number(worked ? t->end : t->last));
         json_object_set_new(o, "cycles", number(l[i].cycles));

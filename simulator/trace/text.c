@@ -10,22 +10,9 @@
 #include "runtime/base/text.h"
 #include "simulator/trace/trace.h"
 
-// 1234567 as "1,234,567".
-static const char *grouped(char *buffer, size_t size, uint64_t n) {
-    char digits[24];
-    const int len = snprintf(digits, sizeof digits, "%" PRIu64, n);
-    size_t at = 0;
-    for (int i = 0; i < len && at + 2 < size; i++) {
-        if (i && (len - i) % 3 == 0) buffer[at++] = ',';
-        buffer[at++] = digits[i];
-    }
-    buffer[at] = 0;
-    return buffer;
-}
-
 static void right(struct str *s, int width, uint64_t n) {
-    char text[40];
-    str_printf(s, "%*s", width, grouped(text, sizeof text, n));
+    char text[TEXT_NUMBER_BYTES];
+    str_printf(s, "%*s", width, text_format_grouped(text, n));
 }
 
 static double percent(uint64_t part, uint64_t whole) {
@@ -37,7 +24,7 @@ static double micros(const struct trace_run *run, double cycles) {
 }
 
 static void header(const struct trace_run *run, const struct trace_bounds *b, struct str *s) {
-    char a[40], i[40];
+    char a[TEXT_NUMBER_BYTES], i[TEXT_NUMBER_BYTES];
     str_printf(s, "program  %s\n", run->program ? run->program : "(unnamed)");
     str_printf(s, "target   %s, %" PRId64 " MHz\n", run->target ? run->target : "(unnamed)",
                run->hw->clock_npu_mhz);
@@ -47,8 +34,8 @@ static void header(const struct trace_run *run, const struct trace_bounds *b, st
     if (run->fault) str_printf(s, "fault    %s\n", run->fault);
     if (run->stopped) str_printf(s, "stopped  %s\n", run->stopped);
     str_printf(s, "run      %s cycles, %.2f us, %s instructions\n",
-               grouped(a, sizeof a, run->cycles), micros(run, (double)run->cycles),
-               grouped(i, sizeof i, run->instructions));
+               text_format_grouped(a, run->cycles), micros(run, (double)run->cycles),
+               text_format_grouped(i, run->instructions));
     if (b->ideal_cycles > 0)
         str_printf(s, "bounds   %.2f x ideal, %.2f x mapped\n",
                    (double)run->cycles / b->ideal_cycles,

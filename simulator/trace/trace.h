@@ -52,7 +52,9 @@ struct trace_name {
     int layer;        ///< index of the layer, tags of one layer share it; -1: unknown
     const char *name; ///< layer
     const char *op, *kernel;
-    const char *node; ///< the model's own node name
+    const char *node;         ///< the model's own node names, the first ones when there are many
+    const char *const *nodes; ///< all of them
+    size_t nnodes;
 };
 typedef bool trace_lookup(void *ctx, uint32_t tag, struct trace_name *out);
 

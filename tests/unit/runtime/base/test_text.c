@@ -144,3 +144,12 @@ Test(text, near_misses) {
     cr_expect_str_eq(text_did_you_mean("lane", words, 3), "lanes");
     cr_expect_null(text_did_you_mean("banks", words, 3));
 }
+
+Test(text, grouped_digits) {
+    char text[TEXT_NUMBER_BYTES];
+    cr_expect_str_eq(text_format_grouped(text, 0), "0");
+    cr_expect_str_eq(text_format_grouped(text, 999), "999");
+    cr_expect_str_eq(text_format_grouped(text, 1000), "1,000");
+    cr_expect_str_eq(text_format_grouped(text, 1234567), "1,234,567");
+    cr_expect_str_eq(text_format_grouped(text, UINT64_MAX), "18,446,744,073,709,551,615");
+}

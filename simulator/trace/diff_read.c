@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// report.json and trace events back into numbers. What is needed is read strictly, and the sums
+// that every run obeys are checked: a file that breaks them was damaged or made by something else.
+// Keys that are not needed are ignored, so that newer files with more of them can be read.
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/file.h"
+#include "runtime/base/text.h"
+#include "simulator/trace/diff.h"
+
+enum { SCHEMA = 1 };
+#define MOST_CYCLES (INT64_C(1) << 53) // any number above is no count of anything
+#define MOST_BYTES (INT64_C(1) << 31)  // of a file unpacked
+
+struct reader {
+    struct arena *a;
+    struct diff_run *run;
+};
+
+// A value and the keys that lead to it.
+struct place {
+    const json_t *value;
+    const char *path; // "" for the file
+};
+
+static npu_status wrong(const struct reader *r, struct place p, const char *expected) {
+    return npu_fail(BAD_INPUT, "%s: %s: expected %s", r->run->file, *p.path ? p.path : "the file",
+                    expected);
+}
+
+static struct place member(const struct reader *r, struct place of, const char *key) {
+    return (struct place){json_object_get(of.value, key),
+                          *of.path ? arena_printf(r->a, "%s.%s", of.path, key) : key};
+}
+
+static struct place element(const struct reader *r, struct place of, size_t i) {
+    return (struct place){json_array_get(of.value, i), arena_printf(r->a, "%s[%zu]", of.path, i)};
+}
+
+static npu_status count(const struct reader *r, struct place p, uint64_t *out) {
+    const json_int_t n = json_is_integer(p.value) ? json_integer_value(p.value) : -1;
+    if (n < 0 || n > MOST_CYCLES) return wrong(r, p, "a whole number from 0 to 2^53");
+    *out = (uint64_t)n;
+    return NULL;
+}
+
+static npu_status count_of(const struct reader *r, struct place of, const char *key,
+                           uint64_t *out) {
+    return count(r, member(r, of, key), out);
+}
+
+// A text; "" where the key is missing or null, which a run without names has.
+static npu_status text_of(const struct reader *r, struct place of, const char *key,
+                          const char **out) {
+    const struct place p = member(r, of, key);
+    *out = "";
+    if (!p.value || json_is_null(p.value)) return NULL;
+    if (!json_is_string(p.value)) return wrong(r, p, "a text");
+    *out = json_string_value(p.value);
+    return NULL;
+}
+
+static npu_status list_of(const struct reader *r, struct place of, const char *key,
+                          struct place *out) {
+    *out = member(r, of, key);
+    return json_is_array(out->value) ? NULL : wrong(r, *out, "a list");
+}
+
+static npu_status class_of(const struct reader *r, struct place p, const char *key,
+                           enum trace_class *out) {
+    for (int c = 0; c < TRACE_CLASSES; c++)
+        if (strcmp(key, trace_class_key((enum trace_class)c)) == 0) {
+            *out = (enum trace_class)c;
+            return NULL;
+        }
+    return npu_fail(UNSUPPORTED, "%s: %s: '%s' is no class of cycles that this version knows",
+                    r->run->file, p.path, key);
+}
+
+// ---- layers ------------------------------------------------------------------------------------
+
+static npu_status nodes(const struct reader *r, struct place layer, struct diff_layer *l) {
+    const struct place list = member(r, layer, "nodes");
+    const char *node;
+    NPU_TRY(text_of(r, layer, "node", &node));
+    if (!list.value) { // a file of before there was the list
+        l->node = ARENA_ARRAY(r->a, const char *, 1);
+        l->node[0] = node;
+        l->nnodes = *node != 0;
+        return NULL;
+    }
+    if (!json_is_array(list.value)) return wrong(r, list, "a list");
+    l->node = ARENA_ARRAY(r->a, const char *, json_array_size(list.value) + 1);
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        const struct place p = element(r, list, i);
+        if (!json_is_string(p.value)) return wrong(r, p, "a text");
+        l->node[l->nnodes++] = json_string_value(p.value);
+    }
+    return NULL;
+}
+
+// `bytes` is where dram_read and dram_write stand.
+static npu_status layer(const struct reader *r, struct place p, struct place bytes,
+                        struct diff_layer *l) {
+    NPU_TRY(text_of(r, p, "op", &l->op));
+    NPU_TRY(text_of(r, p, "kernel", &l->kernel));
+    NPU_TRY(text_of(r, p, "bound", &l->bound));
+    NPU_TRY(nodes(r, p, l));
+    NPU_TRY(count_of(r, p, "cycles", &l->cycles));
+    NPU_TRY(count_of(r, p, "macs", &l->macs));
+    NPU_TRY(count_of(r, p, "mxu_cycles", &l->mxu_cycles));
+    NPU_TRY(count_of(r, p, "vec_cycles", &l->vec_cycles));
+    NPU_TRY(count_of(r, p, "dma_cycles", &l->dma_cycles));
+    if (!json_is_object(bytes.value)) return wrong(r, bytes, "an object");
+    NPU_TRY(count_of(r, bytes, "dram_read", &l->dram_read));
+    return count_of(r, bytes, "dram_write", &l->dram_write);
+}
+
+// The sums that hold for every run.
+static npu_status check_sums(const struct reader *r) {
+    const struct diff_run *run = r->run;
+    uint64_t layers = 0;
+    for (size_t i = 0; i < run->nlayer && layers <= run->cycles; i++)
+        layers += run->layer[i].cycles;
+    if (run->nlayer && layers != run->cycles)
+        return npu_fail(BAD_INPUT,
+                        "%s: damaged: the cycles of the layers add up to %s%" PRIu64
+                        ", the run has %" PRIu64,
+                        run->file, layers > run->cycles ? "at least " : "", layers, run->cycles);
+    for (size_t i = 0; i < run->nengine; i++) {
+        uint64_t sum = 0;
+        for (int c = 0; c < TRACE_CLASSES; c++)
+            sum += run->engine[i].cycles[c];
+        if (sum != run->cycles)
+            return npu_fail(BAD_INPUT,
+                            "%s: damaged: the cycles of %s add up to %" PRIu64
+                            ", the run has %" PRIu64,
+                            run->file, run->engine[i].name, sum, run->cycles);
+    }
+    return NULL;
+}
+
+// ---- report.json -------------------------------------------------------------------------------
+
+static npu_status report_engine(const struct reader *r, struct place p, struct diff_engine *e) {
+    NPU_TRY(text_of(r, p, "name", &e->name));
+    if (!*e->name) return wrong(r, member(r, p, "name"), "a text");
+    NPU_TRY(count_of(r, p, "busy_cycles", &e->cycles[TRACE_BUSY]));
+    const struct place stalls = member(r, p, "stalls");
+    if (!json_is_object(stalls.value)) return wrong(r, stalls, "an object");
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)stalls.value, key, value) {
+        enum trace_class cls;
+        NPU_TRY(class_of(r, stalls, key, &cls));
+        if (cls == TRACE_BUSY) return wrong(r, stalls, "losses only");
+        NPU_TRY(count(r, member(r, stalls, key), &e->cycles[cls]));
+    }
+    return NULL;
+}
+
+static npu_status report(const struct reader *r, struct place root) {
+    struct diff_run *run = r->run;
+    struct place list;
+    uint64_t schema;
+    NPU_TRY(count_of(r, root, "schema", &schema));
+    if (schema != SCHEMA)
+        return npu_fail(UNSUPPORTED, "%s: a report of schema %" PRIu64 "; this version reads %d",
+                        run->file, schema, SCHEMA);
+    NPU_TRY(text_of(r, root, "program", &run->program));
+    NPU_TRY(text_of(r, root, "target", &run->target));
+    NPU_TRY(count_of(r, root, "clock_mhz", &run->clock_mhz));
+    NPU_TRY(count_of(r, root, "cycles", &run->cycles));
+    NPU_TRY(list_of(r, root, "engines", &list));
+    run->engine = ARENA_ARRAY(r->a, struct diff_engine, json_array_size(list.value) + 1);
+    for (size_t i = 0; i < json_array_size(list.value); i++)
+        NPU_TRY(report_engine(r, element(r, list, i), &run->engine[run->nengine++]));
+    NPU_TRY(list_of(r, root, "layers", &list));
+    run->layer = ARENA_ARRAY(r->a, struct diff_layer, json_array_size(list.value) + 1);
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        const struct place p = element(r, list, i);
+        struct diff_layer *l = &run->layer[run->nlayer++];
+        NPU_TRY(text_of(r, p, "name", &l->name));
+        NPU_TRY(layer(r, p, member(r, p, "bytes"), l));
+    }
+    return NULL;
+}
+
+// ---- trace events ------------------------------------------------------------------------------
+
+static npu_status state_event(const struct reader *r, struct place args) {
+    struct diff_run *run = r->run;
+    const char *engine, *key;
+    enum trace_class cls;
+    uint64_t cycles;
+    NPU_TRY(text_of(r, args, "engine", &engine));
+    NPU_TRY(text_of(r, args, "class", &key));
+    NPU_TRY(class_of(r, args, key, &cls));
+    NPU_TRY(count_of(r, args, "cycles", &cycles));
+    size_t i = 0;
+    while (i < run->nengine && strcmp(run->engine[i].name, engine))
+        i++;
+    if (i == run->nengine) {
+        if (i == ISA_ENGINES) return wrong(r, args, "no more engines than a machine has");
+        run->engine[run->nengine++].name = engine;
+    }
+    run->engine[i].cycles[cls] += cycles;
+    if (run->engine[i].cycles[cls] > run->cycles)
+        return npu_fail(BAD_INPUT, "%s: %s: damaged: %s has more cycles than the run", run->file,
+                        args.path, engine);
+    return NULL;
+}
+
+static npu_status events(const struct reader *r, struct place list) {
+    struct diff_run *run = r->run;
+    run->engine = ARENA_ARRAY(r->a, struct diff_engine, ISA_ENGINES);
+    size_t layers = 0;
+    const size_t n = json_array_size(list.value);
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass) run->layer = ARENA_ARRAY(r->a, struct diff_layer, layers + 1);
+        for (size_t i = 0; i < n; i++) {
+            const json_t *event = json_array_get(list.value, i);
+            const char *cat = json_string_value(json_object_get(event, "cat"));
+            const bool is_layer = cat && strcmp(cat, "layer") == 0;
+            if (pass == 0) layers += is_layer;
+            if (pass == 0 || !cat || (!is_layer && strcmp(cat, "state"))) continue;
+            const struct place p = element(r, list, i), args = member(r, p, "args");
+            if (!json_is_object(args.value)) return wrong(r, args, "an object");
+            if (!is_layer) {
+                NPU_TRY(state_event(r, args));
+                continue;
+            }
+            struct diff_layer *l = &run->layer[run->nlayer++];
+            NPU_TRY(text_of(r, p, "name", &l->name));
+            if (strncmp(l->name, "tag ", 4) == 0)
+                l->name = ""; // what the view calls a nameless one
+            NPU_TRY(layer(r, args, args, l));
+        }
+    }
+    return NULL;
+}
+
+static npu_status number_of(const struct reader *r, struct place of, const char *key,
+                            uint64_t *out) {
+    const struct place p = member(r, of, key);
+    const char *text = json_string_value(p.value);
+    if (!text || !text_parse_u64(text, out) || *out > MOST_CYCLES)
+        return wrong(r, p, "a whole number as text");
+    return NULL;
+}
+
+static npu_status trace(const struct reader *r, struct place root, struct place other) {
+    struct diff_run *run = r->run;
+    struct place list;
+    uint64_t version;
+    NPU_TRY(number_of(r, other, "npusim_trace", &version));
+    if (version != SCHEMA)
+        return npu_fail(UNSUPPORTED, "%s: a trace of version %" PRIu64 "; this version reads %d",
+                        run->file, version, SCHEMA);
+    NPU_TRY(text_of(r, other, "program", &run->program));
+    NPU_TRY(text_of(r, other, "target", &run->target));
+    NPU_TRY(number_of(r, other, "clock_mhz", &run->clock_mhz));
+    NPU_TRY(number_of(r, other, "cycles", &run->cycles));
+    NPU_TRY(list_of(r, root, "traceEvents", &list));
+    return events(r, list);
+}
+
+// ---- bytes -------------------------------------------------------------------------------------
+
+static void release(void *json) {
+    json_decref(json);
+}
+
+static npu_status unpack(struct span packed, const char *name, uint8_t **out, size_t *size) {
+    z_stream z = {0};
+    if (packed.size > UINT_MAX || inflateInit2(&z, 15 + 16) != Z_OK)
+        return npu_fail(NO_MEMORY, "%s: cannot be unpacked", name);
+    z.next_in = (Bytef *)(uintptr_t)packed.data;
+    z.avail_in = (uInt)packed.size;
+    size_t cap = 0;
+    int result = Z_OK;
+    npu_status st = NULL;
+    while (!st && result == Z_OK) {
+        if (*size == cap) {
+            const size_t wanted = cap ? cap * 2 : 65536;
+            uint8_t *grown = wanted > MOST_BYTES ? NULL : base_realloc(*out, wanted);
+            if (!grown) {
+                st = wanted > MOST_BYTES ? npu_fail(BAD_INPUT, "%s: unpacks to over 2 GiB", name)
+                                         : npu_fail(NO_MEMORY, "%s: no memory to unpack it", name);
+                break;
+            }
+            *out = grown;
+            cap = wanted;
+        }
+        z.next_out = *out + *size;
+        z.avail_out = (uInt)(cap - *size);
+        result = inflate(&z, Z_NO_FLUSH);
+        *size = cap - z.avail_out;
+    }
+    inflateEnd(&z);
+    if (!st && result != Z_STREAM_END)
+        st = npu_fail(BAD_INPUT, "%s: damaged: the packed data is broken or cut off", name);
+    return st;
+}
+
+static npu_status read_root(const struct reader *r, struct place root) {
+    const struct diff_run *run = r->run;
+    if (!json_is_object(root.value)) return wrong(r, root, "a report or a trace of npusim");
+    const struct place other = member(r, root, "otherData"), fault = member(r, root, "fault");
+    const json_t *ended = fault.value ? fault.value : json_object_get(other.value, "fault");
+    if (json_object_get(root.value, "kind"))
+        return wrong(r, root, "a report or a trace, not a comparison of two");
+    if (json_object_get(other.value, "npusim_trace"))
+        NPU_TRY(trace(r, root, other));
+    else if (json_object_get(root.value, "schema") && json_object_get(root.value, "engines"))
+        NPU_TRY(report(r, root));
+    else
+        return npu_fail(BAD_INPUT,
+                        "%s: neither a report of npusim ('schema' and 'engines') nor a trace of it "
+                        "('npusim_trace' in 'otherData')",
+                        run->file);
+    if (ended)
+        return npu_fail(BAD_INPUT, "%s: the run ended with a fault, it cannot be compared",
+                        run->file);
+    if (run->clock_mhz == 0) return npu_fail(BAD_INPUT, "%s: clock_mhz is 0", run->file);
+    return check_sums(r);
+}
+
+npu_status diff_parse(struct arena *a, struct span bytes, const char *name, struct diff_run *out) {
+    uint8_t *unpacked = NULL;
+    json_error_t error;
+    *out = (struct diff_run){.file = name};
+    if (bytes.size >= 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b) {
+        size_t size = 0;
+        npu_status st = unpack(bytes, name, &unpacked, &size);
+        if (st) {
+            base_free(unpacked);
+            return st;
+        }
+        bytes = (struct span){unpacked, size};
+    }
+    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    base_free(unpacked);
+    if (!root && json_error_code(&error) == json_error_out_of_memory)
+        return npu_fail(NO_MEMORY, "%s: no memory to read it", name);
+    if (!root)
+        return npu_fail(BAD_INPUT, "%s: line %d, column %d: no JSON: %s", name, error.line,
+                        error.column, error.text);
+    arena_defer(a, release, root);
+    const struct reader r = {a, out};
+    return read_root(&r, (struct place){root, ""});
+}
+
+npu_status diff_load(struct arena *a, const char *path, struct diff_run *out) {
+    struct span bytes;
+    NPU_TRY(file_map(path, &bytes));
+    npu_status st = diff_parse(a, bytes, path, out);
+    file_unmap(bytes);
+    return st;
+}
