@@ -197,7 +197,8 @@ npu_status breaks_show(struct npusim *s, const struct breaks *b, bool *stopped) 
         if (!state) return npu_fail(NO_MEMORY, "the machine's state");
         sim_device_state(d, state);
         head(s, at, &text);
-        state_print(&text, npu_program_image_of(s->program), state);
+        state_print(&text, npu_program_image_of(s->program), sim_device_hw(d)->cp_queue_depth,
+                    state);
         base_free(state);
         npu_status st = str_status(&text);
         if (!st) fputs(str_text(&text), stdout);

@@ -23,8 +23,8 @@ NPU_MUST_USE npu_status breaks_begin(struct npusim *s, struct breaks *b);
 // reached. *stopped: the run ended there. IO, NO_MEMORY, or as dumps_show.
 NPU_MUST_USE npu_status breaks_show(struct npusim *s, const struct breaks *b, bool *stopped);
 
-// Scalars, loops, calls, semaphores, engines.
-void state_print(struct str *out, const struct npu_program_image *image,
+// Scalars, loops, calls, semaphores, engines. `depth`: instructions that an engine's queue holds.
+void state_print(struct str *out, const struct npu_program_image *image, int64_t depth,
                  const struct exec_state *state);
 
 #endif

@@ -22,6 +22,7 @@
 #include "simulator/npusim/layer_bound.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 static double roundoff(enum isa_dtype t) {
     switch ((int)t) {
@@ -171,4 +172,23 @@ double layer_bound_length(const double *x, int64_t rows, int64_t d) {
         if (isfinite(sum)) most = fmax(most, sum);
     }
     return sqrt(most);
+}
+
+static bool column_is_finite(const double *v, int64_t keys, int64_t columns) {
+    for (int64_t k = 0; k < keys; k++)
+        if (!isfinite(v[k * columns])) return false;
+    return true;
+}
+
+void layer_bound_hidden(const double *v, int64_t key_heads, int64_t keys, int64_t columns,
+                        int64_t heads, int64_t rows, double *got, const double *want) {
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t c = 0; c < columns; c++) {
+            const double *column = v + h / (heads / key_heads) * keys * columns + c;
+            if (column_is_finite(column, keys, columns)) continue;
+            for (int64_t r = 0; r < rows; r++) {
+                const int64_t i = (h * rows + r) * columns + c;
+                if (isnan(got[i])) got[i] = want[i];
+            }
+        }
 }

@@ -18,6 +18,13 @@ struct layer_bound layer_bound_of(const struct graph_node *n, double range);
 double layer_bound_of_mask(const double *mask, int64_t rows, int64_t keys, double score,
                            double range);
 
+// What a hidden key adds to attention is 0 times its value: NaN where that value is an infinity or
+// NaN. Whether it is added at all depends on the tiling, since keys that a whole tile hides are
+// skipped. So where got is NaN and its column of v holds such a value, got becomes want. got, want:
+// [heads, rows, columns]; v: [key_heads, keys, columns], heads a multiple of key_heads.
+void layer_bound_hidden(const double *v, int64_t key_heads, int64_t keys, int64_t columns,
+                        int64_t heads, int64_t rows, double *got, const double *want);
+
 // Largest Euclidean length of rows of d elements.
 double layer_bound_length(const double *x, int64_t rows, int64_t d);
 

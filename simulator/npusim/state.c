@@ -102,7 +102,8 @@ static void print_place(struct str *out, const struct exec_place *at) {
         str_printf(out, "%s%" PRIu32, i ? "," : ", loop index ", at->loop_index[i]);
 }
 
-static void print_cp(struct str *out, const struct exec_state *s, const struct isa_insn *next) {
+static void print_cp(struct str *out, const struct exec_state *s, int64_t depth,
+                     const struct isa_insn *next) {
     str_printf(out, "  cp       %" PRIu64 " instructions dispatched, %s", s->dispatched,
                s->halted ? "halted\n" : "next ");
     if (s->halted) return;
@@ -111,7 +112,10 @@ static void print_cp(struct str *out, const struct exec_state *s, const struct i
         str_putc(out, '\n');
         return;
     }
-    if (next->h.engine == ISA_ENGINE_CP) print_wait(out, s, &next->h);
+    if (next->h.engine == ISA_ENGINE_CP)
+        print_wait(out, s, &next->h);
+    else if (s->engine[next->h.engine].queued >= depth)
+        str_printf(out, ", the queue of %s is full", isa_engine_name((int)next->h.engine));
     print_insn(out, next);
 }
 
@@ -138,14 +142,14 @@ static void print_engine(struct str *out, const struct exec_state *s, int e) {
     print_insn(out, &x->first_insn);
 }
 
-void state_print(struct str *out, const struct npu_program_image *image,
+void state_print(struct str *out, const struct npu_program_image *image, int64_t depth,
                  const struct exec_state *s) {
     struct isa_insn in;
     const struct isa_insn *next = !s->halted && decode_at(image, s->pc, &in) ? &in : NULL;
     print_scalars(out, s);
     print_semaphores(out, s, next);
     str_puts(out, "engines\n");
-    print_cp(out, s, next);
+    print_cp(out, s, depth, next);
     for (int e = ISA_ENGINE_CP + 1; e < ISA_ENGINES; e++)
         print_engine(out, s, e);
 }

@@ -113,6 +113,20 @@ def refusals(npuc, npusim, path, model, case, work):
     assert "has no record of a model" in err, err
 
 
+def bad_records(npuc, npusim, path, model, case, work):
+    """A record that nobody can compile from is a bad file: status 3, not a wrong command line."""
+    text = run(npuc, path, "--disassemble")[0]
+    option = re.search(r'^\.option "level" "\d"$', text, re.M).group(0)
+    for new, words in (('.option "level" "9"', "-O9: expected -O0"), ('.option "dtype" "f17"', "--dtype f17"),
+                       ('.option "skip" "nosuch"', "nosuch"), ('.option "shape" "x"', "x"),
+                       ('.option "dim" "n=zero"', "n=zero"), ('.option "const" "x"', "is not NAME=FILE"),
+                       ('.option "nosuch" "1"', "option 'nosuch' is not known")):
+        (work / "r.nps").write_text(text.replace(option, f"{option}\n{new}"))
+        run(npuc, work / "r.nps", "-q", "-o", work / "r.npu")
+        _, err = run(npusim, work / "r.npu", "--inputs", case, f"--check-layers={model}", status=3)
+        assert words in err and "record" in err, err
+
+
 def skips(npuc, npusim, model, case, compile_it, work):
     listing, _ = run(npuc, "--list", "passes")
     names = re.findall(r"^(\w+) +-O\d  skip ", listing, re.M)
@@ -136,6 +150,7 @@ def main():
         if not layers or departing(out) or f"{len(layers)} layers agree" not in out:
             raise SystemExit(f"the program as compiled:\n{out}")
         refusals(npuc, npusim, path, model, case, work)
+        bad_records(npuc, npusim, path, model, case, work)
         skips(npuc, npusim, model, case, compile_it, work)
         # A body that equal layers call would break all of them.
         run(*compile_it, "--skip", "call", "-o", path)

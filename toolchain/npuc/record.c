@@ -191,6 +191,22 @@ static npu_status find_const(struct arena *a, const char *item, const char *prog
     return NULL;
 }
 
+// What would be wrong usage on a command line is a wrong file here.
+static npu_status as_input(npu_status st) {
+    if (npu_status_code(st) != NPU_USAGE) return st;
+    npu_status bad = npu_fail(BAD_INPUT, "the program's record: %s", npu_status_message(st));
+    npu_status_free(st);
+    return bad;
+}
+
+// Nothing that decides what is compiled may be passed over.
+static npu_status unknown_option(const char *name) {
+    return npu_fail(USAGE,
+                    "option '%s' is not known; this version knows target, set, dtype, level, skip, "
+                    "shape, dim and const",
+                    name);
+}
+
 static npu_status recorded_options(const struct npu_image_record *r, const char *program,
                                    const char *model, struct arena *a, struct npuc_options *o) {
     npuc_options_init(o);
@@ -198,11 +214,11 @@ static npu_status recorded_options(const struct npu_image_record *r, const char 
     for (size_t i = 0; i < r->noptions; i++) {
         const char *name = r->options[i].name, *value = r->options[i].value;
         if (!strcmp(name, "dtype")) {
-            NPU_TRY(npuc_options_dtype(o, value));
+            NPU_TRY(as_input(npuc_options_dtype(o, value)));
         } else if (!strcmp(name, "level")) {
-            NPU_TRY(npuc_options_level(o, value));
+            NPU_TRY(as_input(npuc_options_level(o, value)));
         } else if (!strcmp(name, "skip")) {
-            NPU_TRY(npuc_options_skip(o, value));
+            NPU_TRY(as_input(npuc_options_skip(o, value)));
         } else if (!strcmp(name, "shape")) {
             npuc_list_add(a, &o->shape, value);
         } else if (!strcmp(name, "dim")) {
@@ -210,6 +226,8 @@ static npu_status recorded_options(const struct npu_image_record *r, const char 
         } else if (!strcmp(name, "const")) {
             NPU_TRY(find_const(a, value, program, model, &value));
             npuc_list_add(a, &o->constant, value);
+        } else if (strcmp(name, "target") != 0 && strcmp(name, "set") != 0) {
+            NPU_TRY(as_input(unknown_option(name)));
         }
     }
     return NULL;
@@ -245,8 +263,8 @@ static npu_status remake(const struct npu_program_image *image, const char *prog
     NPU_TRY(file_map_in(a, model, &bytes));
     NPU_TRY(check_model(r, model, bytes));
     NPU_TRY(hw_parse(image->hw_yaml, strlen(image->hw_yaml), "machine", &result->hw));
-    NPU_TRY_NOTE(recorded_options(r, program, model, a, o), "%s: record", program);
-    NPU_TRY(npuc_front_end(o, a, result));
+    NPU_TRY_NOTE(recorded_options(r, program, model, a, o), "%s", program);
+    NPU_TRY(as_input(npuc_front_end(o, a, result)));
     if (!result->graph || npuc_graph_hash(result->graph) != r->graph_hash)
         return npu_fail(BAD_INPUT,
                         "this version makes another graph of %s than the one that compiled the "

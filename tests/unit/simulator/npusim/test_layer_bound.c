@@ -80,3 +80,20 @@ Test(compare, figures) {
     cr_expect_eq(npusim_compare_f64(&inf, &inf, 1, 0, 0).wrong, 0);
     cr_expect_eq(npusim_range(got, 4), 3);
 }
+
+// Heads 0 and 1 share the first values, 2 and 3 the second, which hold an infinity in column 1.
+Test(layer_bound, what_hidden_keys_bring) {
+    const double v[2 * 3 * 2] = {1, 2, 3, 4, 5, 6, 7, 8, 9, HUGE_VAL, 10, 11};
+    double got[4 * 1 * 2], want[4 * 1 * 2];
+    for (int i = 0; i < 8; i++) {
+        got[i] = (double)NAN;
+        want[i] = i;
+    }
+    got[7] = 70; // a number is no NaN
+    layer_bound_hidden(v, 2, 3, 2, 4, 1, got, want);
+    for (int i = 0; i < 8; i++)
+        if (i == 5)
+            cr_expect_eq(got[i], 5);
+        else
+            cr_expect(i == 7 ? got[i] == 70 : isnan(got[i]), "element %d", i);
+}
