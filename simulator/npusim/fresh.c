@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/include/npu/simulator.h"
+#include "simulator/exec/val.h"
 #include "simulator/npusim/crc.h"
 #include "toolchain/npuc/record.h"
 
@@ -89,6 +90,36 @@ static npu_status say(struct npusim *s, struct fresh *f, const struct writes *w,
     return NULL;
 }
 
+// The same program: whether the plainest of the host's code paths computes something else.
+static npu_status say_path(struct npusim *s, struct fresh *f, const struct writes *w,
+                           const struct trace_log *log, struct str *out) {
+    const enum val_isa used = val_isa_used();
+    const struct npu_program_image *image = npu_program_image_of(s->program);
+    size_t first = SIZE_MAX, theirs;
+    uint64_t start, done;
+    str_puts(out, "\n  this npuc makes the same program of the model: the fault is in how it is "
+                  "compiled or simulated, not in this file");
+    if (used == VAL_SSE2) return NULL;
+    NPU_ASSERT(val_set_isa(VAL_SSE2));
+    npu_status st = run(f);
+    NPU_ASSERT(val_set_isa(used));
+    if (!st) st = crc_first_difference(image, w, image, &f->writes, &first, &theirs);
+    if (st) return st;
+    if (first == SIZE_MAX) {
+        str_printf(out, "; every instruction writes the same with NPU_SIMD=sse2 as with %s",
+                   val_isa_name(used));
+        return NULL;
+    }
+    str_printf(out,
+               "; it is in the simulator: with NPU_SIMD=sse2 this instruction is the first "
+               "that does not write what it does with %s:\n    ",
+               val_isa_name(used));
+    writes_print_place(out, image, &w->item[first].at);
+    if (writes_cycles(log, &w->item[first], &start, &done))
+        str_printf(out, "\n    cycles %" PRIu64 " to %" PRIu64, start, done);
+    return NULL;
+}
+
 npu_status fresh_compare(struct npusim *s, const struct writes *w, const struct trace_log *log,
                          struct str *out) {
     struct fresh f = {.s = {.a = s->a}, .o = *s->o};
@@ -96,11 +127,9 @@ npu_status fresh_compare(struct npusim *s, const struct writes *w, const struct 
     f.s.o = &f.o;
     npu_status st = compile(s, &f);
     if (!st && f.same_code && f.same_constants) {
-        str_puts(out,
-                 "\n  this npuc makes the same program of the model: the fault is in how it is "
-                 "compiled or simulated, not in this file");
-    } else {
-        if (!st) st = run(&f);
+        st = say_path(s, &f, w, log, out);
+    } else if (!st) {
+        st = run(&f);
         if (!st) st = say(s, &f, w, log, out);
     }
     if (st && npu_status_code(st) != NPU_NO_MEMORY) {

@@ -92,6 +92,14 @@ def main():
             os.environ["NPU_SIMD"] = simd
             run(npusim, good, "--inputs", case, "-q", "--crc", work / "again.csv")
             assert (work / "again.csv").read_bytes() == csv.read_bytes()
+        _, _, err = run(npusim, good, "--inputs", case, "-q", f"--check-layers={model}", "--rtol", 0, "--atol", 0,
+                        status=(1,)) # no bound: sums in another order depart
+        assert "this npuc makes the same program of the model" in err, err
+        os.environ["NPU_SIMD"] = "sse2"
+        _, _, err = run(npusim, good, "--inputs", case, "-q", f"--check-layers={model}", "--rtol", 0, "--atol", 0,
+                        status=(1,))
+        assert "this npuc makes the same program of the model" in err and "with NPU_SIMD" not in err, err
+        os.environ["NPU_SIMD"] = "auto"
         text = run(npuc, good, "--disassemble")[1].splitlines()
         seen, faults = {}, 0
         for kind, at, new in mutations(text):
