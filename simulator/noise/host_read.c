@@ -146,6 +146,7 @@ static npu_status tail(const struct reader *r, struct place object, double less,
     double p999 = 0;
     NPU_TRY(number(r, object, "p999_us", false, 0, max_run_us, &p999));
     if (!(p999 > 0)) return NULL;
+    NPU_ASSERT(t->q);
     p999 -= less;
     int above = (int)ceil(0.999 * (t->n - 1));
     double low = t->q[above - 1], high = t->q[above];
@@ -265,7 +266,7 @@ static npu_status compiled(const struct reader *r, struct place root, struct hos
 static npu_status measured(const struct reader *r, struct place p, struct host_measured *out) {
     double unused;
     struct place list;
-    struct host_table t;
+    struct host_table t = {0};
     NPU_TRY(check_keys(r, p,
                        "model mode input? runs? mean_us std_us p999_us? launches? calls? "
                        "autocorrelation? quantiles_us"));

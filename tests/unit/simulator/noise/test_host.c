@@ -88,8 +88,9 @@ Test(host, off_is_medians) {
         host_run_begin(m, (struct noise){.sources = ~(1U << NOISE_HOST), .seed = k}, k, &run);
         // medians of the measured file, less the timer's 0.203
         double level = m->level;
-        cr_expect_eq(host_launch_ps(&run, HOST_LINEAR, k), llround(level * (31.931 - 0.203) * 1e6));
-        cr_expect_eq(host_view_ps(&run, k), llround(level * (2.164 - 0.203) * 1e6));
+        cr_expect_eq(host_launch_ps(&run, HOST_LINEAR, k),
+                     (uint64_t)llround(level * (31.931 - 0.203) * 1e6));
+        cr_expect_eq(host_view_ps(&run, k), (uint64_t)llround(level * (2.164 - 0.203) * 1e6));
         double both = (double)(host_submit_ps(&run) + host_finish_ps(&run)) / 1e6;
         cr_expect_float_eq(both, m->compiled.q[100], 1e-5);
     }
