@@ -18,6 +18,7 @@
 #include "simulator/kernel/kernel.h"
 #include "simulator/noise/host.h"
 #include "simulator/totals.h"
+#include "simulator/touches.h"
 
 enum {
     RING_SLOTS = 16,
@@ -92,6 +93,13 @@ static bool add_result(struct sim_device *d, const struct core_result *r) {
     return sim_totals_add(&d->totals, r);
 }
 
+// What an instruction touches of the scratchpad, for the map over time.
+static npu_status log_touches(void *ctx, const struct exec_dyn *dyn) {
+    struct sim_device *d = ctx;
+    sim_touches_add(d->log, d->log_seq + dyn->seq, dyn);
+    return NULL;
+}
+
 // ---- the machine's side ------------------------------------------------------------------------
 
 // Cycles per engine into the register block.
@@ -145,6 +153,8 @@ static void run_job(struct sim_device *d) {
         .image = job->image,
         .events = d->log ? log_event : NULL,
         .events_ctx = d,
+        .seen = d->log ? log_touches : NULL,
+        .seen_ctx = d,
         .stop = d->stop.n ? &d->stop : NULL,
     };
     d->stop.cycles = d->totals.cycles;

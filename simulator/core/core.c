@@ -70,6 +70,7 @@ static npu_status sink(void *ctx, const struct exec_dyn *dyn) {
     }
     progress_at(c->nplace);
     c->place[c->nplace++] = (struct core_place){dyn->pc_granule, dyn->tag, dyn->engine};
+    if (c->seen) NPU_TRY(c->seen(c->seen_ctx, dyn));
     return units_sink(c->program, dyn);
 }
 
@@ -176,6 +177,8 @@ npu_status core_values(struct core *c, const struct core_job *job, const struct 
     c->machine = NULL;
     c->halted = false;
     c->nplace = 0;
+    c->seen = job->seen;
+    c->seen_ctx = job->seen_ctx;
     units_program_clear(c->program);
     units_program_code(c->program, job->code_address, job->exec.code.size);
     struct exec_job exec = *values;

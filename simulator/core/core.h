@@ -57,6 +57,8 @@ struct core_job {
     const struct npu_program_image *image; // names for faults; may be NULL
     trace_sink *events;                    // may be NULL
     void *events_ctx;
+    exec_sink *seen; // every instruction before it is timed; may be NULL
+    void *seen_ctx;
     struct core_stop *stop; // NULL: run to the end
 };
 

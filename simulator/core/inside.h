@@ -20,6 +20,8 @@ struct core {
     struct units_machine *machine; // owned; NULL: none of the last job
     struct core_place *place;      // owned, by seq
     uint64_t nplace, place_cap;
+    exec_sink *seen; // of the job
+    void *seen_ctx;
     struct exec_fault fault;
     struct units_jitter jitter;
     bool halted; // the last job did: it can be repeated

@@ -58,6 +58,13 @@ void trace_log_add(void *ctx, const struct trace_event *e) {
     log->event[log->count++] = *e;
 }
 
+void trace_log_touch(struct trace_log *log, const struct trace_touch *t) {
+    void *items = log->touch;
+    if (!grow(log, &items, log->touches, &log->touch_capacity, sizeof *log->touch)) return;
+    log->touch = items;
+    log->touch[log->touches++] = *t;
+}
+
 static int by_start(const void *a, const void *b) {
     const struct trace_event *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
@@ -88,7 +95,7 @@ npu_status trace_log_finish(struct trace_log *log) {
 }
 
 void trace_log_clear(struct trace_log *log) {
-    log->count = log->states = log->semaphores = 0;
+    log->count = log->states = log->semaphores = log->touches = 0;
     log->failed = 0;
 }
 
@@ -96,6 +103,7 @@ void trace_log_free(struct trace_log *log) {
     base_free(log->event);
     base_free(log->state);
     base_free(log->semaphore);
+    base_free(log->touch);
     *log = (struct trace_log){0};
 }
 

@@ -4,6 +4,7 @@
 #ifndef SIMULATOR_TRACE_EVENT_H
 #define SIMULATOR_TRACE_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -68,6 +69,13 @@ struct trace_semaphore {
     int32_t change;
 };
 
+/// Bytes of the scratchpad that an instruction reads or writes: the box around an operand.
+struct trace_touch {
+    uint64_t seq;    ///< the instruction's
+    uint32_t lo, hi; ///< bytes [lo, hi)
+    bool write;
+};
+
 /// Growing log that keeps everything. Zero-initialised is empty.
 struct trace_log {
     struct trace_event *event; ///< all kinds but STATE and SEMAPHORE
@@ -76,11 +84,16 @@ struct trace_log {
     size_t states, state_capacity;
     struct trace_semaphore *semaphore;
     size_t semaphores, semaphore_capacity;
+    struct trace_touch *touch; ///< in program order; empty when nobody noted them
+    size_t touches, touch_capacity;
     int failed; ///< out of memory: events were dropped
 };
 
 /// A trace_sink; ctx is the struct trace_log.
 void trace_log_add(void *ctx, const struct trace_event *e);
+
+/// Adds a touch.
+void trace_log_touch(struct trace_log *log, const struct trace_touch *t);
 
 /// Sorts events by start, then seq; states by engine, then start;
 /// changes of semaphores by cycle, signals before waits. NO_MEMORY when events were

@@ -39,40 +39,49 @@ static npu_status report(const struct trace_html *h, struct str *json) {
     return trace_report_text(h->run, json);
 }
 
-npu_status trace_html_tag_layers(const struct trace_html *h, int *layer_of_tag) {
+static npu_status tag_layers(struct trace_html *h) {
+    h->layer_of_tag = base_alloc_array(h->run->ntag + 1, sizeof *h->layer_of_tag);
+    if (!h->layer_of_tag) return npu_fail(NO_MEMORY, "no memory for %zu tags", h->run->ntag);
     for (size_t i = 0; i < h->run->ntag; i++) {
         struct trace_name name = {.layer = -1};
         const uint32_t tag = h->run->tag[i].tag;
         const bool known = h->run->lookup && h->run->lookup(h->run->lookup_ctx, tag, &name);
-        layer_of_tag[i] = -1;
-        for (size_t l = 0; l < h->nlayer && layer_of_tag[i] < 0; l++)
+        h->layer_of_tag[i] = -1;
+        for (size_t l = 0; l < h->nlayer && h->layer_of_tag[i] < 0; l++)
             if (known && name.layer >= 0 ? h->layer[l].name.layer == name.layer
                                          : h->layer[l].tag == tag)
-                layer_of_tag[i] = (int)l;
+                h->layer_of_tag[i] = (int)l;
     }
     return NULL;
+}
+
+// What is computed before anything is written.
+static npu_status prepare(struct trace_html *h, struct trace_layer **layer) {
+    NPU_TRY(trace_layers(h->run, layer, &h->nlayer));
+    h->layer = *layer;
+    NPU_TRY(tag_layers(h));
+    NPU_TRY(spm_map_init(&h->spm, h->run, h->log, h->layer_of_tag));
+    return critical_new(h->run, h->log, &h->critical);
 }
 
 npu_status trace_html_write(const struct trace_run *run, const struct trace_log *log,
                             const char *path) {
     struct trace_layer *layer = NULL;
     struct trace_html h = {.run = run, .log = log};
-    NPU_TRY(trace_layers(run, &layer, &h.nlayer));
-    h.layer = layer;
-    npu_status st = critical_new(run, log, &h.critical);
+    npu_status st = prepare(&h, &layer);
     if (!st) st = trace_out_open(path, &h.out);
-    if (st) {
-        critical_free(h.critical);
-        base_free(layer);
-        return st;
+    if (!st) {
+        str_append(trace_out_text(h.out), trace_html_head, trace_html_head_bytes);
+        st = put_text(&h, "report", report);
+        if (!st) st = put_text(&h, "tables", trace_html_tables);
+        if (!st) st = trace_html_columns(&h);
+        str_append(trace_out_text(h.out), trace_html_tail, trace_html_tail_bytes);
+        trace_out_fail(h.out, st);
+        st = trace_out_close(h.out);
     }
-    str_append(trace_out_text(h.out), trace_html_head, trace_html_head_bytes);
-    st = put_text(&h, "report", report);
-    if (!st) st = put_text(&h, "tables", trace_html_tables);
-    if (!st) st = trace_html_columns(&h);
-    str_append(trace_out_text(h.out), trace_html_tail, trace_html_tail_bytes);
     critical_free(h.critical);
+    spm_map_deinit(&h.spm);
+    base_free(h.layer_of_tag);
     base_free(layer);
-    trace_out_fail(h.out, st);
-    return trace_out_close(h.out);
+    return st;
 }

@@ -7,6 +7,7 @@
 //   id="tables"   JSON: words, peaks, tags, what is computed for the page only
 //   id="c-SET-NAME"  a column: a number per instruction, state or step of the critical path
 //                 (pack.h, html_column.def)
+//   id="c-spm"    cells of the map of the scratchpad, row by row (spm_map.h), plain numbers
 //   id="c-assembly"  a line of assembly per place in the code, packed
 //
 // In JSON, '<', '>' and '&' are written \u003c, \u003e and \u0026: no name from a model can end an
@@ -16,6 +17,7 @@
 
 #include "simulator/trace/critical.h"
 #include "simulator/trace/out.h"
+#include "simulator/trace/spm_map.h"
 #include "simulator/trace/trace.h"
 
 /// The page before and after its data; generated from html/ (cmake/embed_page.cmake).
@@ -30,10 +32,9 @@ struct trace_html {
     const struct trace_layer *layer; // in order of start
     size_t nlayer;
     struct critical *critical; // NULL: the code is not known
+    int *layer_of_tag;         // index of the layer of each tag of the run, -1: none
+    struct spm_map spm;        // without rows: not known
 };
-
-/// Layer (index) of each tag of the run, -1: none. ntag of them.
-NPU_MUST_USE npu_status trace_html_tag_layers(const struct trace_html *h, int *layer_of_tag);
 
 /// The columns and the assembly. NO_MEMORY.
 NPU_MUST_USE npu_status trace_html_columns(const struct trace_html *h);

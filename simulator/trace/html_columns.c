@@ -212,6 +212,16 @@ static npu_status put_states(const struct trace_html *h) {
     return NULL;
 }
 
+static npu_status put_spm(const struct trace_html *h) {
+    struct trace_pack *p;
+    if (!h->spm.rows) return NULL;
+    NPU_TRY(open_column(h, "spm", &p));
+    for (size_t i = 0; i < (size_t)h->spm.rows * h->spm.columns; i++)
+        trace_pack_number(p, h->spm.cell[i]);
+    close_column(h, p);
+    return NULL;
+}
+
 static npu_status put_steps(const struct trace_html *h) {
     size_t n;
     if (!h->critical) return NULL;
@@ -337,6 +347,7 @@ npu_status trace_html_columns(const struct trace_html *h) {
         st = put_column(&w, c);
     if (!st) st = put_states(h);
     if (!st) st = put_steps(h);
+    if (!st) st = put_spm(h);
     base_free(of);
     return st;
 }

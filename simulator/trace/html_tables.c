@@ -4,7 +4,6 @@
 // machine, tags, the program's marks.
 #include <inttypes.h>
 
-#include "runtime/base/alloc.h"
 #include "simulator/trace/html.h"
 
 static void separate(struct str *s, size_t i) {
@@ -62,16 +61,19 @@ static void columns(const struct trace_html *h, size_t insns, struct str *s) {
     str_puts(s, "]");
 }
 
-static npu_status tags(const struct trace_html *h, struct str *s) {
-    int *layer = base_alloc_array(h->run->ntag + 1, sizeof *layer);
-    if (!layer) return npu_fail(NO_MEMORY, "no memory for %zu tags", h->run->ntag);
-    npu_status st = trace_html_tag_layers(h, layer);
+static void tags(const struct trace_html *h, struct str *s) {
     str_puts(s, ",\n\"tags\":[");
     for (size_t i = 0; i < h->run->ntag; i++)
-        str_printf(s, "%s[%" PRIu32 ",%d]", i ? "," : "", h->run->tag[i].tag, layer[i]);
+        str_printf(s, "%s[%" PRIu32 ",%d]", i ? "," : "", h->run->tag[i].tag, h->layer_of_tag[i]);
     str_puts(s, "]");
-    base_free(layer);
-    return st;
+}
+
+static void spm(const struct spm_map *m, struct str *s) {
+    if (!m->rows) return;
+    str_printf(s,
+               ",\n\"spm\":{\"rows\":%" PRIu32 ",\"columns\":%" PRIu32 ",\"row_bytes\":%" PRIu64
+               ",\"peak_bytes\":%" PRIu64 ",\"peak_column\":%" PRIu32 "}",
+               m->rows, m->columns, m->row_bytes, m->peak_bytes, m->peak_column);
 }
 
 // Rates of the machine: of every type that the program multiplies in, at least f16.
@@ -113,15 +115,6 @@ static void marks(const struct trace_html *h, struct str *s) {
     str_puts(s, "]");
 }
 
-static void runs(const struct trace_run *run, struct str *s) {
-    const struct trace_runs *r = &run->runs;
-    if (r->n < 2 || !r->time_us) return;
-    str_puts(s, ",\n\"time_us\":[");
-    for (uint64_t i = 0; i < r->n; i++)
-        str_printf(s, "%s%.6f", i ? "," : "", r->time_us[i]);
-    str_puts(s, "]");
-}
-
 static void whatifs(const struct trace_run *run, struct str *s) {
     str_puts(s, ",\n\"whatif\":[");
     for (size_t i = 0; i < run->nwhatif; i++) {
@@ -146,10 +139,10 @@ npu_status trace_html_tables(const struct trace_html *h, struct str *s) {
     words(s, "class_meanings", TRACE_CLASSES, class_meaning);
     words(s, "engines", ISA_ENGINES, isa_engine_name);
     words(s, "opcodes", 256, opcode);
-    NPU_TRY(tags(h, s));
+    tags(h, s);
+    spm(&h->spm, s);
     peaks(h->run, s);
     marks(h, s);
-    runs(h->run, s);
     whatifs(h->run, s);
     str_puts(s, "}");
     return NULL;

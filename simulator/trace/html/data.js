@@ -63,11 +63,12 @@ const data = (() => {
     const n = tables.events, sets = { insn: {}, state: {}, step: {} };
     const packed = await Promise.all(tables.columns.map((c) => bytesOf(`${c.set}-${c.name}`)));
     tables.columns.forEach((c, i) => { sets[c.set][c.name] = numbers(packed[i], c.n, c.kind); });
+    const map = tables.spm ? numbers(await bytesOf("spm"), tables.spm.rows * tables.spm.columns, "plain") : null;
     let lines = null;
     const assembly = bytesOf("assembly").then((bytes) => {
       lines = new TextDecoder().decode(bytes).split("\n");
     });
-    return { report, tables, n, column: sets.insn, state: sets.state, step: sets.step, assembly, line: (i) => (lines && i ? lines[i - 1] : "") };
+    return { report, tables, n, column: sets.insn, state: sets.state, step: sets.step, map, assembly, line: (i) => (lines && i ? lines[i - 1] : "") };
   }
 
   return { load };

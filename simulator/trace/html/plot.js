@@ -19,7 +19,7 @@ const plot = (() => {
       for (let p = Math.ceil(Math.log10(axis.from) - 1e-9); p <= Math.log10(axis.to) + 1e-9; p++) out.push(10 ** p);
       return out;
     };
-    for (const v of marks(x, 8)) {
+    for (const v of marks(x, x.few || 8)) {
       root.append(svg("line", { class: "grid", x1: X(v), x2: X(v), y1: box.top, y2: box.top + inner.h }),
         svg("text", { x: X(v), y: box.top + inner.h + 17, "text-anchor": "middle" }, x.text(v)));
     }

@@ -3,7 +3,7 @@
 "use strict";
 
 const timeline = (() => {
-  const LEFT = 64, OVERVIEW = 34, RULER = 26, LAYERS = 22, LANE = 30, GAP = 7, BANDWIDTH = 46;
+  const LEFT = 64, OVERVIEW = 34, RULER = 26, LAYERS = 34, LANE = 30, GAP = 7, BANDWIDTH = 46;
   const ARROWS = 250; // at most so many are drawn
   let m, canvas, g, lanes = [], width = 0, height = 0, bandwidth;
 
