@@ -24,7 +24,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
 
-enum { CONTAINER_MAX_RANK = 8 };
+enum { CONTAINER_MAX_RANK = 8, CONTAINER_MAX_VIEWS = 1 << 20 };
 
 enum container_section {
 #define CONTAINER_SECTION(NAME, text, code, zlib, required, alignment, limit, meaning) \
@@ -74,7 +74,10 @@ struct npu_image_segment {
 struct npu_image_launch {
     uint64_t code_offset; // bytes
     uint32_t tag;         // what it runs
-    uint32_t views;       // calls on the host before it that launch nothing
+    uint32_t views;       // calls on the host before it that launch nothing, at most
+                          // CONTAINER_MAX_VIEWS
+    const char *op;       // what the host calls: the model's own operator, "linear", "Gemm"; or ""
+    const char *graph_op; // the graph's op of its first layer: "matmul"; or ""
 };
 
 /// Where a run starts. The first entry is the default. With launches, a run submits them in order,
@@ -86,6 +89,7 @@ struct npu_image_entry {
     size_t ntensors;
     const struct npu_image_launch *launches;
     size_t nlaunches;
+    uint32_t views; // calls on the host behind the last launch that launch nothing
 };
 
 /// Consecutive bytes of section WEIGHTS; between chunks the section is zero. A chunk without data

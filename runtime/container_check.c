@@ -284,6 +284,23 @@ static bool is_code_offset(const struct check *c, uint64_t offset) {
     return offset % 16 == 0 && offset < c->image->code.size;
 }
 
+static void check_views(struct check *c, const struct npu_image_entry *e) {
+    const char *name = text(e->name);
+    for (size_t i = 0; i < e->nlaunches && !full(c); i++)
+        if (e->launches[i].views > CONTAINER_MAX_VIEWS)
+            fault(c,
+                  "entry point '%s': launch %zu: %" PRIu32
+                  " calls before it that launch nothing, at most %d are accepted",
+                  name, i, e->launches[i].views, CONTAINER_MAX_VIEWS);
+    if (e->views > CONTAINER_MAX_VIEWS)
+        fault(c,
+              "entry point '%s': %" PRIu32
+              " calls at the end that launch nothing, at most %d are accepted",
+              name, e->views, CONTAINER_MAX_VIEWS);
+    else if (e->views && !e->nlaunches)
+        fault(c, "entry point '%s': calls that launch nothing, but no launches", name);
+}
+
 static void check_entry(struct check *c, const struct npu_image_entry *e) {
     const char *name = text(e->name);
     if (!is_code_offset(c, e->code_offset))
@@ -293,6 +310,7 @@ static void check_entry(struct check *c, const struct npu_image_entry *e) {
         if (e->tensors[i] >= c->image->ntensors)
             fault(c, "entry point '%s': tensor number %" PRIu32 ", there are %zu", name,
                   e->tensors[i], c->image->ntensors);
+    check_views(c, e);
     for (size_t i = 0; i < e->nlaunches && !full(c); i++)
         if (!is_code_offset(c, e->launches[i].code_offset))
             fault(c,

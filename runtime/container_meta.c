@@ -56,11 +56,14 @@ static void put_entry(struct arena *a, const struct npu_image_entry *from, Npu__
     to->n_tensors = from->ntensors;
     to->tensors = (uint32_t *)from->tensors;
     to->n_launches = from->nlaunches;
+    to->views = from->views;
     to->launches = container_new_messages(a, sizeof(Npu__Launch), launch_any, from->nlaunches);
     for (size_t i = 0; i < from->nlaunches; i++) {
         to->launches[i]->code_offset = from->launches[i].code_offset;
         to->launches[i]->tag = from->launches[i].tag;
         to->launches[i]->views = from->launches[i].views;
+        to->launches[i]->op = text(from->launches[i].op);
+        to->launches[i]->graph_op = text(from->launches[i].graph_op);
     }
 }
 
@@ -230,9 +233,11 @@ static void get_entry(struct arena *a, const Npu__Entry *from, struct npu_image_
     struct npu_image_launch *launches = ARENA_ARRAY(a, struct npu_image_launch, from->n_launches);
     for (size_t i = 0; i < from->n_launches; i++)
         launches[i] = (struct npu_image_launch){from->launches[i]->code_offset,
-                                                from->launches[i]->tag, from->launches[i]->views};
+                                                from->launches[i]->tag, from->launches[i]->views,
+                                                from->launches[i]->op, from->launches[i]->graph_op};
     to->launches = launches;
     to->nlaunches = from->n_launches;
+    to->views = from->views;
 }
 
 npu_status container_unpack_meta(struct arena *a, struct span bytes,

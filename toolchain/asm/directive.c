@@ -114,8 +114,9 @@ static void entry(struct asm_state *s, struct asm_line *line) {
     struct npu_image_entry *e = ARENA_NEW(s->arena, struct npu_image_entry);
     struct asm_arg args[] = {
         {.key = "at", .type = ASM_ADDRESS, .out = &e->code_offset},
-        {.key = "tensors", .type = ASM_U32S, .out = &e->tensors, .count = &e->ntensors}};
-    if (!asm_string(s, line, &e->name, NULL) || !asm_args(s, line, args, 2)) return;
+        {.key = "tensors", .type = ASM_U32S, .out = &e->tensors, .count = &e->ntensors},
+        {.key = "views", .type = ASM_U32, .out = &e->views}};
+    if (!asm_string(s, line, &e->name, NULL) || !asm_args(s, line, args, 3)) return;
     const struct asm_entry row = {e};
     VEC_PUSH(s->arena, &s->entries, row);
 }
@@ -128,8 +129,10 @@ static void launch(struct asm_state *s, struct asm_line *line) {
     struct npu_image_launch *l = ARENA_NEW(s->arena, struct npu_image_launch);
     struct asm_arg args[] = {{.key = "at", .type = ASM_ADDRESS, .out = &l->code_offset},
                              {.key = "tag", .type = ASM_U32, .out = &l->tag},
-                             {.key = "views", .type = ASM_U32, .out = &l->views}};
-    if (!asm_args(s, line, args, 3)) return;
+                             {.key = "views", .type = ASM_U32, .out = &l->views},
+                             {.key = "op", .type = ASM_TEXT, .out = &l->op},
+                             {.key = "graph", .type = ASM_TEXT, .out = &l->graph_op}};
+    if (!asm_args(s, line, args, 5)) return;
     const struct asm_launch row = {l, s->entries.len - 1};
     VEC_PUSH(s->arena, &s->launches, row);
 }

@@ -188,12 +188,15 @@ static void put_entries(struct str *out, const struct npu_program_image *m, cons
         put_address(out, mark, e->code_offset);
         for (size_t k = 0; k < e->ntensors; k++)
             str_printf(out, "%s%" PRIu32, k ? "," : " tensors=", e->tensors[k]);
+        put_key(out, "views", e->views);
         str_putc(out, '\n');
         for (size_t k = 0; k < e->nlaunches; k++) {
             str_puts(out, "  .launch");
             put_address(out, mark, e->launches[k].code_offset);
             put_key(out, "tag", e->launches[k].tag);
             put_key(out, "views", e->launches[k].views);
+            put_key_text(out, "op", e->launches[k].op);
+            put_key_text(out, "graph", e->launches[k].graph_op);
             str_putc(out, '\n');
         }
     }

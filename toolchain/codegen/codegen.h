@@ -16,7 +16,10 @@ struct codegen_options {
     const char *producer;
     const char *target; // preset name or description file
     const char *dtype_mode;
-    const struct npu_image_record *record; // without results, which are added; NULL: none
+    const struct npu_image_record *record;   // without results, which are added; NULL: none
+    const struct npu_image_launch *launches; // of an eager program; lent
+    size_t nlaunches;                        // 0: the program is one submission
+    uint32_t views;                          // npu_image_entry.views
 };
 
 // A stream of instructions with final addresses, HALT at the end.
@@ -25,8 +28,9 @@ struct codegen_stream {
     int n;
 };
 
-// Replaces buffers by addresses.
-void codegen_select(const struct tile_program *p, struct codegen_stream *out);
+// Replaces buffers by addresses, in the operations of one launch; 0 is all of a program that has no
+// others.
+void codegen_select(const struct tile_program *p, int launch, struct codegen_stream *out);
 
 // Rolls runs of instructions that repeat but for constant steps of their addresses into LOOP ...
 // ENDL. The dynamic sequence of instructions with their effective addresses stays the same.

@@ -237,6 +237,12 @@ struct npu_program_image *codegen_image(struct tile_program *p, const struct gra
     record(p, o->record, image);
     struct npu_image_entry *e = ARENA_NEW(p->arena, struct npu_image_entry);
     e->name = "main";
+    if (o->nlaunches) {
+        e->code_offset = o->launches[0].code_offset;
+        e->launches = o->launches;
+        e->nlaunches = o->nlaunches;
+        e->views = o->views;
+    }
     image->entries = e;
     image->nentries = 1;
     return image;

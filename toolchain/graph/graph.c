@@ -379,3 +379,19 @@ void graph_add_origins(struct graph *g, struct graph_node *n, const struct graph
     for (int k = 0; k < from->norigin; k++)
         graph_add_origin(g, n, from->origins[k]);
 }
+
+int graph_add_call(struct graph *g, const char *name, const char *op, struct graph_node *last) {
+    if (g->ncall == g->cap_call) {
+        int room = g->cap_call ? 2 * g->cap_call : 64;
+        struct graph_call *grown = ARENA_ARRAY(g->arena, struct graph_call, (size_t)room);
+        for (int i = 0; i < g->ncall; i++)
+            grown[i] = g->calls[i];
+        g->calls = grown;
+        g->cap_call = room;
+    }
+    g->calls[g->ncall++] =
+        (struct graph_call){arena_strdup(g->arena, name), arena_strdup(g->arena, op)};
+    for (struct graph_node *n = last ? last->next : g->first; n; n = n->next)
+        if (!n->call) n->call = g->ncall;
+    return g->ncall;
+}

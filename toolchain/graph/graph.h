@@ -92,8 +92,16 @@ struct graph_node {
     int chain_in[3];
     const char **origins; // model node names that this node stands for (grows with fusion)
     int norigin;
+    int call;           // the model's own node that it is a part of: index in graph.calls + 1; 0:
+                        // not known. Passes over the whole graph do not keep it
     const char *kernel; // kernel name shown in reports, set by passes and lowering; NULL before
     struct graph_node *prev, *next;
+};
+
+// A node of the model's file in the file's order, as a framework's eager mode would call it. Nodes
+// that only hold a constant are none.
+struct graph_call {
+    const char *name, *op; // "layers.0.attn", "linear" or "Gemm"
 };
 
 struct graph {
@@ -105,6 +113,8 @@ struct graph {
     struct graph_value **inputs, **outputs;
     int ninput, noutput;
     int cap_input, cap_output;
+    struct graph_call *calls;
+    int ncall, cap_call;
     int next_node_id;
     struct map *names; // name -> value, of the values that exist
 };
@@ -191,6 +201,9 @@ int64_t graph_ints_at(const struct graph_node *n, enum graph_attr_key k, int i, 
 
 void graph_add_origin(struct graph *g, struct graph_node *n, const char *name);
 void graph_add_origins(struct graph *g, struct graph_node *n, const struct graph_node *from);
+// A further call; returns its number, from 1. The nodes behind `last` (NULL: all) that belong to no
+// call yet belong to it.
+int graph_add_call(struct graph *g, const char *name, const char *op, struct graph_node *last);
 // Unlinks a node; its outputs must be unused or replaced.
 void graph_remove_node(struct graph *g, struct graph_node *n);
 // Every use of `old` (inputs of nodes, graph outputs keep their name and identity) becomes

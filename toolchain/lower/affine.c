@@ -3,7 +3,8 @@
 // in2[i]) where every operand is a strided view of DRAM over one iteration space.
 //
 //   order the dimensions by the output's storage, merge what is contiguous everywhere
-//   a plain copy whose runs are long on both sides: one DMA transfer from place to place
+//   a plain copy whose runs are long on both sides: one DMA transfer from place to place; from DRAM
+//   to DRAM they must be longer, since each costs the latency of a read and a write
 //   else choose a tile by hill climbing over the cost of the whole kernel
 //   for each tile: load the operands in their own storage order, one V.MAP through strides, store
 #include "toolchain/lower/internal.h"
@@ -11,6 +12,9 @@
 #include <string.h>
 
 #define DIRECT_RUN_BYTES 64
+#define BOTH_RUN_BYTES \
+    4096             // of runs from DRAM to DRAM, which a DMA engine reads and writes in turn
+#define BOTH_RUNS 16 // as few may be shorter
 #define WHOLE_BYTES 4096
 
 struct pricing {
@@ -109,6 +113,9 @@ static bool direct(struct lower *L, const struct lower_affine *a) {
     bool contiguous = a->out.stride[last] == 1 && a->in[0].stride[last] == 1;
     if (a->size[last] > 1 && !(contiguous && run >= DIRECT_RUN_BYTES) &&
         lower_elems(a->rank, a->size) > 16)
+        return false;
+    if (!a->in[0].chip && !a->out.chip && run < BOTH_RUN_BYTES &&
+        lower_elems(a->rank, a->size) > BOTH_RUNS * a->size[last])
         return false;
     tile_step(L->p);
     lower_copy(L, a->in[0].chip ? TILE_STORE : TILE_LOAD, a->rank, a->size, &a->in[0], &a->out);

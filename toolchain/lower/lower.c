@@ -237,8 +237,10 @@ static npu_status lower_nodes(struct lower *L, int resident_percent, int64_t *pe
         if (first < L->p->nkernel) count_once(L->p->kernels[first], n, counted);
         note_results(L, n, first);
         if (L->texts) lower_describe(L, n, first);
-        for (; first < L->p->nkernel; first++)
+        for (; first < L->p->nkernel; first++) {
             L->p->kernels[first]->resident_bytes = live[i];
+            L->p->kernels[first]->call = n->call;
+        }
     }
     L->resident_bytes = 0;
     NPU_TRY(copy_outputs(L));
@@ -301,5 +303,7 @@ npu_status lower_graph(const struct graph *g, const struct hw *hw, const struct 
     struct lower L = lowering(g, hw, opt, out, memo);
     int64_t peak;
     L.texts = true;
-    return lower_nodes(&L, percent, &peak);
+    NPU_TRY(lower_nodes(&L, percent, &peak));
+    if (opt->eager) tile_launches(out);
+    return NULL;
 }

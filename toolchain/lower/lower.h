@@ -10,8 +10,10 @@
 #include "toolchain/tile/tile.h"
 
 struct lower_options {
-    int level;            // 0, 1: one slot per buffer (nothing overlaps); 2, 3: two slots
-    bool one_slot;        // never two slots
+    int level;     // 0, 1: one slot per buffer (nothing overlaps); 2, 3: two slots
+    bool one_slot; // never two slots
+    bool eager; // what a node writes does not depend on the nodes of other calls that read it, and
+                // kernels are grouped into launches
     int resident_percent; // of the scratchpad that values may keep between kernels; 0: chosen from
                           // level 2 on, else none; -1: none
     int spm_percent;      // of the scratchpad that a kernel's buffers should stay within; 0: 50

@@ -265,9 +265,18 @@ static bool can_push(const struct lower *L, const struct graph_node *n, int k,
     return !is_view(x->producer) || can_push(L, x->producer, 0, place, &above);
 }
 
+// In an eager program nobody writes to the place where a later call wants it, but for a result that
+// is just read in another shape.
+static bool may_push(const struct lower *L, const struct graph_node *n, int k) {
+    const struct graph_node *from = n->inputs[k]->producer;
+    return !L->opt.eager || n->op == GRAPH_RESHAPE || n->op == GRAPH_COPY ||
+           (from && from->call == n->call);
+}
+
 static void push(struct lower *L, const struct graph_node *n) {
     for (int k = 0; k < (n->op == GRAPH_CONCAT ? n->nin : 1); k++) {
         struct lower_view p;
+        if (!may_push(L, n, k)) continue;
         if (can_push(L, n, k, &L->place[n->outputs[0]->id], &p)) put(L, n->inputs[k], &p);
     }
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/progress.h"
 #include "toolchain/codegen/codegen.h"
 #include "toolchain/lower/lower.h"
+#include "toolchain/npuc/eager.h"
 #include "toolchain/npuc/input.h"
 #include "toolchain/npuc/record.h"
 #include "toolchain/plan/plan.h"
@@ -65,6 +66,7 @@ static npu_status schedule_with(const struct npuc_options *o, const struct varia
     NPU_TRY(lower_graph(r->graph, &r->hw,
                         &(struct lower_options){.level = o->pass.level,
                                                 .one_slot = !npuc_step(o, STEP_double_buffer),
+                                                .eager = o->pass.eager,
                                                 .spm_percent = v->spm_percent,
                                                 .resident_percent = resident_percent},
                         p));
@@ -109,20 +111,27 @@ static npu_status search(const struct npuc_options *o, struct arena *a, struct n
     return NULL;
 }
 
+struct span npuc_code(const struct npuc_options *o, struct arena *a, struct npuc_result *r,
+                      int launch, double cycles) {
+    struct codegen_stream code;
+    codegen_select(r->tiles, launch, &code);
+    if (npuc_step(o, STEP_roll)) codegen_roll(a, &code);
+    if (npuc_step(o, STEP_call)) codegen_call(a, &r->hw, cycles, &code);
+    r->instructions += code.n;
+    return codegen_encode(a, &code);
+}
+
 npu_status npuc_back_end(const struct npuc_options *o, struct arena *a, struct npuc_result *r) {
     NPU_TRY(search(o, a, r));
-    struct codegen_stream code;
     progress_stage("code", 0, CODE_PERCENT, CODE_PERCENT);
-    codegen_select(r->tiles, &code);
-    if (npuc_step(o, STEP_roll)) codegen_roll(a, &code);
-    if (npuc_step(o, STEP_call)) codegen_call(a, &r->hw, r->estimated_cycles, &code);
-    r->instructions = code.n;
-    r->image = codegen_image(r->tiles, r->graph, codegen_encode(a, &code),
-                             &(struct codegen_options){.program_name = r->graph->name,
-                                                       .producer = "npuc " NPU_VERSION,
-                                                       .target = o->target,
-                                                       .dtype_mode = o->dtype,
-                                                       .record = npuc_record(o, a, r)});
+    struct codegen_options to = {.program_name = r->graph->name,
+                                 .producer = "npuc " NPU_VERSION,
+                                 .target = o->target,
+                                 .dtype_mode = o->dtype,
+                                 .record = npuc_record(o, a, r)};
+    struct span code =
+        o->pass.eager ? npuc_launch_code(o, a, r, &to) : npuc_code(o, a, r, 0, r->estimated_cycles);
+    r->image = codegen_image(r->tiles, r->graph, code, &to);
     return NULL;
 }
 

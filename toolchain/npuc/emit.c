@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --emit: the stages as text; --info: the kernels of a program, one line each.
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,6 +94,17 @@ static void shape(const int64_t *dims, int rank, struct str *out) {
     str_puts(out, "]");
 }
 
+// The launch of the default entry point whose first layer has this tag, from *next on.
+static void info_launch(const struct npu_program_image *image, uint32_t tag, size_t *next,
+                        struct str *out) {
+    const struct npu_image_entry *e = &image->entries[0];
+    if (*next >= e->nlaunches || e->launches[*next].tag != tag) return;
+    const struct npu_image_launch *l = &e->launches[*next];
+    str_printf(out, "launch %zu: %s", (*next)++, l->op);
+    if (l->views) str_printf(out, ", behind %" PRIu32 " that launch nothing", l->views);
+    str_puts(out, "\n");
+}
+
 void npuc_info(const struct npu_program_image *image, struct str *out) {
     str_printf(out, "target: %s  dtype: %s\n", image->target, image->dtype_mode);
     for (size_t i = 0; i < image->ntensors; i++) {
@@ -103,8 +115,10 @@ void npuc_info(const struct npu_program_image *image, struct str *out) {
         shape(t->dims, t->rank, out);
         str_puts(out, "\n");
     }
+    size_t launch = 0;
     for (size_t i = 0; i < image->ntags; i++) {
         const struct npu_image_tag *t = &image->tags[i];
+        info_launch(image, t->tag, &launch, out);
         str_puts(out, "  ");
         if (t->text[0])
             str_puts(out, t->text);
@@ -112,6 +126,8 @@ void npuc_info(const struct npu_program_image *image, struct str *out) {
             str_printf(out, "%s = %s", t->layer, t->op);
         str_printf(out, "  @kernel=%s\n", t->kernel);
     }
+    if (image->entries[0].views)
+        str_printf(out, "at the end %" PRIu32 " that launch nothing\n", image->entries[0].views);
     for (size_t i = 0; i < image->ntensors; i++) {
         const struct npu_image_tensor *t = &image->tensors[i];
         if (t->role == CONTAINER_ROLE_OUTPUT) str_printf(out, "out %%%s\n", t->name);

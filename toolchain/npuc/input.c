@@ -107,6 +107,11 @@ static npu_status no_model_options(const struct npuc_options *o, const char *wha
     return NULL;
 }
 
+static npu_status no_eager(const struct npuc_options *o, const char *what) {
+    if (!o->pass.eager) return NULL;
+    return npu_fail(USAGE, "--eager: %s is %s; it is for models and graph text", o->input, what);
+}
+
 // Printable ASCII, tabs, newlines and UTF-8 in the first bytes.
 static bool is_text(struct span bytes) {
     size_t n = bytes.size < 4096 ? bytes.size : 4096;
@@ -143,6 +148,7 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
     if (bytes.size == 0) return npu_fail(BAD_INPUT, "%s is empty; expected " ACCEPTED, o->input);
     if (container_probe(bytes)) {
         NPU_TRY(no_model_options(o, "a compiled program"));
+        NPU_TRY(no_eager(o, "a compiled program"));
         if (!o->info && !o->disassemble)
             return npu_fail(
                 USAGE,
@@ -154,6 +160,7 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
     if (is_text(bytes)) {
         NPU_TRY(no_model_options(o, "text"));
         if (is_graph_text(bytes)) return text_graph_parse(a, bytes, o->input, &r->graph);
+        NPU_TRY(no_eager(o, "assembly"));
         struct asm_machine machine = {.hw = &r->hw, .name = o->target};
         return asm_assemble(a, bytes, o->input, o->target_given || o->set.n ? &machine : NULL,
                             &r->image);

@@ -36,6 +36,8 @@ static void summary(const struct npuc_options *o, const struct npuc_result *r, c
                 (long long)r->hw.spm_bytes);
     else
         fprintf(stderr, "%zu bytes of code\n", r->image->code.size);
+    if (r->image->entries[0].nlaunches)
+        fprintf(stderr, "npuc: %zu launches\n", r->image->entries[0].nlaunches);
     if (r->passes.kept_f32) {
         fprintf(stderr,
                 "npuc: %d nodes keep f32 because a constant overflows %s:", r->passes.kept_f32,

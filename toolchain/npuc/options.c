@@ -145,6 +145,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_DIM: npuc_list_add(p->a, &o->dim, arg); break;
     case KEY_CONST: npuc_list_add(p->a, &o->constant, arg); break;
     case KEY_LEVEL: fail(p, npuc_options_level(o, arg)); break;
+    case KEY_EAGER: o->pass.eager = true; break;
     case KEY_SKIP: fail(p, npuc_options_skip(o, arg)); break;
     case KEY_STOP_AFTER:
     case KEY_DUMP_AFTER: pass_option(p, key, arg); break;
@@ -163,8 +164,30 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     return 0;
 }
 
+// Passes over each call alone have no graph of the whole model to stop at or to show.
+static npu_status check_eager(const struct npuc_options *o) {
+    if (!o->pass.eager) return NULL;
+    if (o->pass.stop_after >= 0 && passes[o->pass.stop_after].scope == PASS_SCOPE_CALL)
+        return npu_fail(USAGE, "--stop-after %s: with --eager this pass sees one call at a time",
+                        passes[o->pass.stop_after].name);
+    bool all = true;
+    for (int i = 0; i < PASS_COUNT; i++)
+        all &= o->pass.dump[i];
+    for (int i = 0; i < PASS_COUNT && !all; i++)
+        if (o->pass.dump[i] && passes[i].scope == PASS_SCOPE_CALL)
+            return npu_fail(USAGE,
+                            "--dump-after %s: with --eager this pass sees one call at a time",
+                            passes[i].name);
+    for (int i = 0; i < STEP_COUNT; i++)
+        if (o->skip_step[i] && !steps[i].eager)
+            return npu_fail(USAGE, "--skip %s: --eager leaves this step out by itself",
+                            steps[i].name);
+    return NULL;
+}
+
 static npu_status check(const struct npuc_options *o) {
     if (o->list) return NULL;
+    NPU_TRY(check_eager(o));
     if (!o->input) return npu_fail(USAGE, "no input given; npuc --help says what is accepted");
     if (o->info && o->disassemble)
         return npu_fail(USAGE, "--info and --disassemble exclude each other");
@@ -238,6 +261,7 @@ npu_status npuc_options_words(size_t count, const char *const *words, struct are
     if (e)
         return npu_fail(USAGE, "option '%s': unknown, ambiguous, or its value is missing",
                         argv[p.next > 0 && p.next <= (int)count ? p.next : 1]);
+    NPU_TRY(check_eager(o));
     return no_printing(o);
 }
 

@@ -132,12 +132,13 @@ const struct npu_image_record *npuc_record(const struct npuc_options *o, struct 
     struct npu_image_record *to = ARENA_NEW(a, struct npu_image_record);
     struct writer w = {.a = a};
     w.option = ARENA_ARRAY(a, struct npu_image_option,
-                           (size_t)(4 + PASS_COUNT + STEP_COUNT + o->set.n + o->shape.n + o->dim.n +
+                           (size_t)(5 + PASS_COUNT + STEP_COUNT + o->set.n + o->shape.n + o->dim.n +
                                     o->constant.n));
     put(&w, "target", base_name(o->target));
     put_list(&w, "set", &o->set);
     put(&w, "dtype", o->dtype);
     put(&w, "level", arena_printf(a, "%d", o->pass.level));
+    if (o->pass.eager) put(&w, "eager", "1");
     for (int i = 0; i < PASS_COUNT; i++)
         if (o->pass.skip[i]) put(&w, "skip", passes[i].name);
     for (int i = 0; i < STEP_COUNT; i++)
@@ -217,6 +218,8 @@ static npu_status recorded_options(const struct npu_image_record *r, const char 
             NPU_TRY(as_input(npuc_options_dtype(o, value)));
         } else if (!strcmp(name, "level")) {
             NPU_TRY(as_input(npuc_options_level(o, value)));
+        } else if (!strcmp(name, "eager")) {
+            o->pass.eager = true;
         } else if (!strcmp(name, "skip")) {
             NPU_TRY(as_input(npuc_options_skip(o, value)));
         } else if (!strcmp(name, "shape")) {

@@ -73,6 +73,28 @@ static json_t *layer_rows(const struct tile_program *p) {
     return list;
 }
 
+// The submissions of an eager program, and what the host calls besides.
+static void add_launches(json_t *root, const struct npuc_result *r) {
+    const struct npu_image_entry *e = &r->image->entries[0];
+    json_t *list = json_array(), *calls = json_array();
+    int64_t views = e->views;
+    for (size_t i = 0; i < e->nlaunches; i++) {
+        const struct npu_image_launch *l = &e->launches[i];
+        const struct npu_image_tag *t = container_find_tag(r->image, l->tag);
+        views += l->views;
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:I}", "tag",
+                                              (json_int_t)l->tag, "call", text(l->op), "op",
+                                              text(t->op), "kernel", text(t->kernel), "name",
+                                              text(t->layer), "views", (json_int_t)l->views));
+    }
+    for (int i = 0; i < r->graph->ncall; i++)
+        json_array_append_new(calls, text(r->graph->calls[i].op));
+    json_t *of = json_pack("{s:I, s:I, s:I, s:o, s:o}", "launches", (json_int_t)e->nlaunches,
+                           "views", (json_int_t)views, "views_at_end", (json_int_t)e->views, "list",
+                           list, "calls", calls);
+    if (root) json_object_set_new(root, "eager", of);
+}
+
 static json_t *memory(const struct npuc_result *r) {
     const struct tile_program *p = r->tiles;
     return json_pack("{s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I}, s:I}", "spm",
@@ -143,6 +165,7 @@ npu_status npuc_report(const struct npuc_options *o, const struct npuc_result *r
                   (json_int_t)r->image->code.size, "instructions", r->instructions,
                   "estimated_cycles", r->estimated_cycles, "layers", layer_rows(r->tiles));
     add_model(root, r->image->record);
+    if (o->pass.eager) add_launches(root, r);
     char *dump = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
     npu_status st = NULL;

@@ -7,7 +7,7 @@
 #include "toolchain/npuc/options.h"
 
 const struct step_desc steps[STEP_COUNT] = {
-#define STEP(name, level, doc) {#name, doc, level},
+#define STEP(name, level, eager, doc) {#name, doc, level, eager},
 #include "toolchain/npuc/steps.def"
 };
 
@@ -18,5 +18,6 @@ int step_find(const char *name) {
 }
 
 bool npuc_step(const struct npuc_options *o, enum step_id id) {
-    return steps[id].level <= o->pass.level && !o->skip_step[id];
+    return steps[id].level <= o->pass.level && !o->skip_step[id] &&
+           (steps[id].eager || !o->pass.eager);
 }

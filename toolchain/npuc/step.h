@@ -3,8 +3,10 @@
 #ifndef NPUC_STEP_H
 #define NPUC_STEP_H
 
+#include <stdbool.h>
+
 enum step_id {
-#define STEP(name, level, doc) STEP_##name,
+#define STEP(name, level, eager, doc) STEP_##name,
 #include "toolchain/npuc/steps.def"
     STEP_COUNT
 };
@@ -12,6 +14,7 @@ enum step_id {
 struct step_desc {
     const char *name, *doc;
     int level;
+    bool eager; // taken in eager programs too
 };
 extern const struct step_desc steps[STEP_COUNT];
 

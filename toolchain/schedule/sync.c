@@ -14,6 +14,8 @@
 //   known complete / read) drops out for what remains: the latest Y of B signals semaphore (B, A,
 //   epoch), X waits for one count of it
 //
+// A launch begins with all engines at rest, so nothing is needed of operations of launches before.
+//
 // The i-th wait on a semaphore meets the i-th signal, since both engines are in order and each
 // needed Y is later than the last.
 #include "toolchain/schedule/schedule.h"
@@ -378,6 +380,18 @@ static void raise_floor(struct sync *s) {
         }
 }
 
+// Another launch begins: everything before is over, and nobody has to wait for it.
+static void barrier(struct sync *s) {
+    for (int b = 0; b < ENGINES; b++) {
+        s->fenced[b] = s->count[b];
+        for (int e = 0; e < EPOCHS; e++) {
+            s->floor[e][b] = s->count[b];
+            for (int k = 0; k < ENGINES; k++)
+                s->known[k].seq[e][b] = s->count[b];
+        }
+    }
+}
+
 static npu_status one(struct sync *s, int op) {
     struct tile_op *t = s->p->ops[op];
     int self = (int)t->insn.h.engine;
@@ -454,6 +468,9 @@ npu_status schedule_sync(struct tile_program *p) {
         s->used[p->ops[i]->insn.h.engine] = true;
     for (int i = 0; i < p->nop && !st; i++) {
         if (i % FLOOR_EVERY == 0) raise_floor(s);
+        if (i > 0 &&
+            p->kernels[p->ops[i]->kernel]->launch != p->kernels[p->ops[i - 1]->kernel]->launch)
+            barrier(s);
         st = one(s, i);
     }
     if (!st) splice(s);

@@ -18,6 +18,7 @@ struct tile_program *tile_program_new(struct arena *a, const struct hw *hw) {
     struct tile_program *p = ARENA_NEW(a, struct tile_program);
     p->arena = a;
     p->hw = hw;
+    p->nlaunch = 1;
     return p;
 }
 
@@ -26,7 +27,7 @@ struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, 
     struct tile_kernel *k = ARENA_NEW(p->arena, struct tile_kernel);
     k->id = p->nkernel;
     k->name = name;
-    k->op = op;
+    k->op = k->graph_op = op;
     k->kernel = kernel;
     k->origins = origins;
     k->norigin = norigin;
@@ -35,6 +36,15 @@ struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, 
     p->kernels = grow(p->arena, p->kernels, p->nkernel, &p->cap_kernel);
     p->kernels[p->nkernel++] = k;
     return k;
+}
+
+void tile_launches(struct tile_program *p) {
+    for (int i = 0; i < p->nkernel; i++) {
+        struct tile_kernel *k = p->kernels[i];
+        const bool same = i > 0 && k->call && k->call == p->kernels[i - 1]->call;
+        k->launch = i == 0 ? 0 : p->kernels[i - 1]->launch + !same;
+        p->nlaunch = k->launch + 1;
+    }
 }
 
 static struct tile_kernel *current(struct tile_program *p) {

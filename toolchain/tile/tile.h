@@ -81,6 +81,7 @@ struct tile_op {
 struct tile_kernel {
     int id;                     // tag of its instructions is id + 1
     const char *name;           // model node name of the group's anchor
+    const char *graph_op;       // name of the graph's op
     const char *op;             // graph op and fused work, e.g. "conv+add+max"
     const char *kernel;         // e.g. "conv_nhwc", "mm_ws", "softmax_rows"
     const char *text;           // one line of --info; NULL: none
@@ -94,6 +95,8 @@ struct tile_kernel {
     int64_t spm_bytes, psum_bytes; // all its buffers, all slots
     int64_t resident_bytes;        // scratchpad of values that stay there while it runs
     double estimate_cycles;        // by the cost model
+    int call;                      // graph_node.call of the node that it is of; 0: of none
+    int launch;                    // submission that it is a part of, from 0; ascending
 };
 
 // A graph value that kernels store: element (i0, i1, ...) lies at `offset` bytes + (sum of i_d *
@@ -116,6 +119,7 @@ struct tile_program {
     int nop, cap_op;
     struct tile_result **results;
     int nresult, cap_result;
+    int nlaunch; // submissions: 1, or as many as tile_launches() made
     int next_step;
     int64_t dram_bytes, spm_peak_bytes, spm_bound_bytes, psum_peak_bytes, scratch_peak_bytes,
         scratch_bound_bytes; // filled by plan
@@ -127,6 +131,9 @@ struct tile_program *tile_program_new(struct arena *a, const struct hw *hw);
 // Starts a kernel; following buffers and operations belong to it. origins are borrowed.
 struct tile_kernel *tile_kernel_begin(struct tile_program *p, const char *name, const char *op,
                                       const char *kernel, const char *const *origins, int norigin);
+// Makes every run of kernels of one call a launch: a submission of its own, between which nothing
+// stays on chip and no semaphore counts.
+void tile_launches(struct tile_program *p);
 // Starts the next step of the current kernel and returns its number counted from the kernel's first
 // (0, 1, ...).
 int tile_step(struct tile_program *p);

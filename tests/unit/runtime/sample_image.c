@@ -102,8 +102,8 @@ struct sample *sample_new(struct arena *a) {
     fill_tensors(s);
     fill_segments(s);
     fill_debug(s);
-    s->launches[0] = (struct npu_image_launch){16, 3, 2};
-    s->launches[1] = (struct npu_image_launch){32, 9, 0};
+    s->launches[0] = (struct npu_image_launch){16, 3, 2, "linear", "matmul"};
+    s->launches[1] = (struct npu_image_launch){32, 9, 0, "", ""};
     s->entry_tensors[0] = 0;
     s->entry_tensors[1] = 2;
     s->entries[0] = (struct npu_image_entry){.name = "main", .code_offset = 0};
@@ -112,7 +112,8 @@ struct sample *sample_new(struct arena *a) {
                                              .tensors = s->entry_tensors,
                                              .ntensors = 2,
                                              .launches = s->launches,
-                                             .nlaunches = 2};
+                                             .nlaunches = 2,
+                                             .views = 5};
     s->weights[0] = (struct npu_image_weights){.offset = 0, .bytes = {s->constants, 64}};
     s->weights[1] = (struct npu_image_weights){.offset = 64, .bytes = {s->constants + 64, 36}};
     s->weights[2] = (struct npu_image_weights){.offset = 150, .bytes = {s->constants + 150, 50}};

@@ -80,7 +80,11 @@ Test(container, round_trip_of_entries) {
     cr_expect_eq(b->entries[1].launches[0].code_offset, 16);
     cr_expect_eq(b->entries[1].launches[0].tag, 3);
     cr_expect_eq(b->entries[1].launches[0].views, 2);
+    cr_expect_str_eq(b->entries[1].launches[0].op, "linear");
+    cr_expect_str_eq(b->entries[1].launches[0].graph_op, "matmul");
     cr_expect_eq(b->entries[1].launches[1].code_offset, 32);
+    cr_expect_str_eq(b->entries[1].launches[1].op, "");
+    cr_expect_eq(b->entries[1].views, 5);
     arena_free(a);
 }
 

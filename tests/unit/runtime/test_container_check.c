@@ -24,6 +24,9 @@ CHANGE(entry_unaligned, s->entries[0].code_offset = 8)
 CHANGE(entry_tensor, s->entry_tensors[1] = 5)
 CHANGE(launch_beyond, s->launches[1].code_offset = 1 << 20)
 CHANGE(launch_first, s->launches[0].code_offset = 32)
+CHANGE(launch_views, s->launches[1].views = CONTAINER_MAX_VIEWS + 1)
+CHANGE(entry_views, s->entries[1].views = UINT32_MAX)
+CHANGE(entry_views_alone, s->entries[0].views = 1)
 CHANGE(entry_twice, s->entries[1].name = "main")
 CHANGE(no_hw, s->image.hw_yaml = "")
 CHANGE(null_hw, s->image.hw_yaml = NULL)
@@ -77,6 +80,9 @@ static const struct broken cases[] = {
     {"entry point 'eager': tensor number 5", entry_tensor},
     {"entry point 'eager': launch 1", launch_beyond},
     {"first launch", launch_first},
+    {"launch 1: 1048577 calls before it", launch_views},
+    {"4294967295 calls at the end", entry_views},
+    {"entry point 'main': calls that launch nothing, but no launches", entry_views_alone},
     {"two entry points are named 'main'", entry_twice},
     {"no hardware description", no_hw},
     {"no hardware description", null_hw},

@@ -143,6 +143,16 @@ static void remove_since(struct graph *g, struct graph_node *last) {
         graph_remove_node(g, g->last);
 }
 
+// Nodes of functions and of subgraphs are calls of their own: whatever contains them is one only
+// for what it adds around them.
+static void note_call(const struct onnx_node *n, struct graph_node *last, int calls) {
+    struct graph *g = n->m->g;
+    bool adds = g->ncall == calls;
+    for (const struct graph_node *k = last ? last->next : g->first; k && !adds; k = k->next)
+        adds = !k->call;
+    if (adds && strcmp(n->op, "Constant") != 0) graph_add_call(g, n->name, n->op, last);
+}
+
 static npu_status import_node(struct importer *m, struct scope *s, const Onnx__NodeProto *p,
                               size_t index) {
     if (++m->nodes > NODES_MAX)
@@ -164,6 +174,7 @@ static npu_status import_node(struct importer *m, struct scope *s, const Onnx__N
         }
     n.b = (struct build){m->g, m->arena, m->temp, n.name, n.label};
     struct graph_node *last = m->g->last;
+    const int calls = m->g->ncall;
     bool missing = false;
     npu_status failed = gather_inputs(&n, &missing);
     if (!failed && missing) {
@@ -175,7 +186,10 @@ static npu_status import_node(struct importer *m, struct scope *s, const Onnx__N
         npu_status_free(failed);
         failed = n.failed;
     }
-    if (!failed) return NULL;
+    if (!failed) {
+        note_call(&n, last, calls);
+        return NULL;
+    }
     failed = npu_note(failed, "node '%s' (%s)", n.name, n.op);
     if (npu_status_code(failed) != NPU_UNSUPPORTED) return failed;
     remove_since(m->g, last);

@@ -160,6 +160,21 @@ static npu_status start_node(struct importer *m, struct scope *s, const json_t *
     return NULL;
 }
 
+// A call of an operator of the library; Python's own operators on sizes and lists are none, and
+// neither are the checks that torch.export writes down. Nodes of subgraphs are calls of their own:
+// whatever contains them is one only for what it adds.
+static void note_call(const struct pt2_node *n, struct graph_node *last, int calls) {
+    struct graph *g = n->m->g;
+    const char *target = json_string_value(json_object_get(n->json, "target"));
+    bool adds = g->ncall == calls && !strncmp(target, "torch.ops.aten.", 15) &&
+                strncmp(n->target, "sym_", 4) != 0 && strncmp(n->target, "_assert_", 8) != 0;
+    for (const struct graph_node *k = last ? last->next : g->first; k && !adds; k = k->next)
+        adds = !k->call;
+    if (!adds) return;
+    const char *op = arena_printf(n->m->arena, "%.*s", (int)strcspn(n->target, "."), n->target);
+    graph_add_call(g, n->b.name, op, last);
+}
+
 static npu_status import_node(struct importer *m, struct scope *s, const json_t *json,
                               size_t index) {
     struct pt2_node n;
@@ -168,13 +183,17 @@ static npu_status import_node(struct importer *m, struct scope *s, const json_t 
         return npu_fail(UNSUPPORTED, "the model has more than %d nodes", NODES_MAX);
     NPU_TRY(start_node(m, s, json, index, &n, &name));
     struct graph_node *last = m->g->last;
+    const int calls = m->g->ncall;
     if (depends_on_missing(&n)) return pt2_all_missing(&n);
     npu_status failed = run(&n);
     if (n.failed) {
         npu_status_free(failed);
         failed = n.failed;
     }
-    if (!failed) return NULL;
+    if (!failed) {
+        note_call(&n, last, calls);
+        return NULL;
+    }
     failed = n.b.name == name || !strcmp(n.b.name, name)
                  ? npu_note(failed, "node '%s' (%s)", name, n.target)
                  : npu_note(failed, "node '%s' (%s) at %s", name, n.target, n.b.name);

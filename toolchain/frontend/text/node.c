@@ -227,6 +227,7 @@ static struct graph_node *build(struct text_state *s, const struct node_text *t)
     for (int k = 0; k < n->nin; k++)
         in[k] = n->inputs[k];
     n->inputs = in;
+    graph_add_call(s->g, n->name, graph_ops[t->op].text, n->prev);
     for (int k = 1; k < 3; k++) {
         if (!t->extra[k]) continue;
         n->chain_in[k] = n->nin;

@@ -407,6 +407,21 @@ static struct graph *random_graph(struct arena *a, uint64_t seed, struct recipe 
     return m.g;
 }
 
+// Calls of one to four nodes.
+static void number_calls(struct graph *g, uint64_t seed) {
+    int left = 0, call = 0;
+    graph_add_call(g, "all", "op", NULL);
+    for (struct graph_node *n = g->first; n; n = n->next) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        if (left == 0) {
+            left = 1 + (int)(seed >> 40 & 3);
+            call = g->ncall > 1 || call ? graph_add_call(g, n->name, "op", g->last) : 1;
+        }
+        n->call = call;
+        left--;
+    }
+}
+
 static void compare(struct recipe r, const struct pass_options *o, int rounds, uint64_t seed,
                     double tolerance) {
     int fused = 0;
@@ -416,6 +431,7 @@ static void compare(struct recipe r, const struct pass_options *o, int rounds, u
         struct graph *after = random_graph(a, seed + (uint64_t)round, r);
         struct pass_log log = {0};
         cr_assert_null(graph_verify(before, "random"));
+        if (o->eager) number_calls(after, seed + (uint64_t)round);
         run_passes(after, o, &log);
         fused += log.fused;
         struct str text = {0};
@@ -442,6 +458,16 @@ Test(random_graphs, keep_every_bit_without_optimisation) {
     pass_options_init(&o);
     o.level = 0;
     compare((struct recipe){.nodes = 24}, &o, 100, 100000, 0);
+}
+
+Test(random_graphs, keep_every_bit_call_by_call) {
+    struct pass_options o;
+    pass_options_init(&o);
+    skip_rounding(&o);
+    o.eager = true;
+    compare((struct recipe){.nodes = 24}, &o, 400, 300000, 0);
+    o.level = 0;
+    compare((struct recipe){.nodes = 24}, &o, 50, 310000, 0);
 }
 
 // Each skippable pass may be left out.
