@@ -11,10 +11,10 @@
 
 #include "isa/hw.h"
 #include "runtime/base/status.h"
-#include "simulator/exec/exec.h"
-#include "simulator/noise/noise.h"
 #include "simulator/core/core.h"
+#include "simulator/exec/exec.h"
 #include "simulator/exec/state.h"
+#include "simulator/noise/noise.h"
 #include "simulator/totals.h"
 #include "simulator/trace/trace.h"
 
