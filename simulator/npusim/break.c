@@ -186,7 +186,7 @@ static void not_reached(const struct npusim *s, const struct breaks *b, bool sto
                     s->o->stop.item[i].value, sim_device_totals(sim_device_of(s->device))->cycles);
 }
 
-npu_status breaks_show(struct npusim *s, const struct breaks *b, bool *stopped) {
+npu_status breaks_show(struct npusim *s, const struct breaks *b, bool faulted, bool *stopped) {
     const struct sim_device *d = sim_device_of(s->device);
     const struct core_stopped *at = sim_device_stopped(d);
     struct str text = {0};
@@ -208,5 +208,9 @@ npu_status breaks_show(struct npusim *s, const struct breaks *b, bool *stopped) 
             fprintf(stderr, "npusim: the run was stopped: outputs are neither written nor "
                             "compared\n");
     }
-    return dumps_show(s);
+    if (!faulted || at) return dumps_show(s);
+    if (s->o->dump.n)
+        fprintf(stderr, "npusim: the run ended with a fault; --break fault shows what --dump asks "
+                        "for there\n");
+    return NULL;
 }

@@ -20,8 +20,10 @@ NPU_MUST_USE npu_status breaks_begin(struct npusim *s, struct breaks *b);
 
 // After the run, whether it ended well or with a fault: prints where it stopped and the state of
 // the machine, then the memory that --dump asks for; notes on standard error which places were not
-// reached. *stopped: the run ended there. IO, NO_MEMORY, or as dumps_show.
-NPU_MUST_USE npu_status breaks_show(struct npusim *s, const struct breaks *b, bool *stopped);
+// reached, and that memory at a fault is shown with --break fault only. *stopped: the run ended
+// there. IO, NO_MEMORY, or as dumps_show.
+NPU_MUST_USE npu_status breaks_show(struct npusim *s, const struct breaks *b, bool faulted,
+                                    bool *stopped);
 
 // Scalars, loops, calls, semaphores, engines. `depth`: instructions that an engine's queue holds.
 void state_print(struct str *out, const struct npu_program_image *image, int64_t depth,

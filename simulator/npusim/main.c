@@ -74,8 +74,8 @@ static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *
     show_progress(s);
     npu_status st = npu_session_run(s->session, NULL);
     progress_end();
-    if (!st || (breaks.n && npu_status_code(st) == NPU_FAULT))
-        st = npu_status_join(st, breaks_show(s, &breaks, &stopped));
+    if (!st || npu_status_code(st) == NPU_FAULT)
+        st = npu_status_join(st, breaks_show(s, &breaks, st != NULL, &stopped));
     if (st) return report_fault(s, d, log, st);
     if (stopped) return report_stop(s, d, log);
     if (s->o->verbose)

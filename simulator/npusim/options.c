@@ -194,9 +194,10 @@ static npu_status check(const struct npusim_options *o) {
         return npu_fail(USAGE, "--no-data computes no values: it excludes --crc and --crc-against");
     if (o->no_data && o->dump.n)
         return npu_fail(USAGE, "--no-data computes no values, which --dump shows");
-    if (o->stop.n && (o->check_layers || o->crc_against || o->runs > 1 || o->noise || o->versus))
+    if (o->stop.n &&
+        (o->check_layers || o->crc_against || o->runs > 1 || o->noise || o->versus || o->what_if))
         return npu_fail(USAGE, "--break stops one run without noise: it excludes --check-layers, "
-                               "--crc-against, --runs, --noise and --versus");
+                               "--crc-against, --runs, --noise, --versus and --what-if");
     return NULL;
 }
 

@@ -128,7 +128,7 @@ def check_refusals(sim, work):
         assert any(word in err for word in words), f"{option} {value}: {err}"
         assert not out and not (work / "none.json").exists(), out
     for others in (["--check-layers"], ["--runs", "2"], ["--noise", "all"], ["--crc-against", "x.csv"],
-                   ["--versus", "x.npu"]):
+                   ["--versus", "x.npu"], ["--what-if"]):
         _, err = run(*sim, "--break", "cycle:1", *others, status=(2,))
         assert "--break stops one run without noise" in err, err
     _, err = run(*sim, "--no-data", "--dump", "spm:0-3", status=(2,))
@@ -148,7 +148,54 @@ def check_fault(npuc, npusim, work):
     out, err = run(npusim, work / "f.npu", "--break", "fault", "--dump", "spm:0:f32[6]", status=(5,))
     assert err == plain and "unwritten-read" in err, err
     assert "at work: instruction 1 at granule" in out and "[ 1  1  1  1 -- --]" in out, out
+    out, err = run(npusim, work / "f.npu", "--dump", "spm:0:f32[6]", status=(5,))
+    assert not out and "--break fault shows what --dump asks for there" in err, err
+    out, err = run(npusim, work / "f.npu", "--break", "cycle:99999", "--dump", "spm:0:f32[6]", status=(5,))
+    assert not out and "--break cycle:99999 was not reached" in err and "--break fault shows" in err, err
     run(npusim, work / "f.npu", "--break", "cycle:1", "-q")
+    run(npusim, work / "f.npu", "--break", "fault", "--break", "cycle:1", "-q")
+    run(npusim, work / "f.npu", "--break", "fault", "--no-data", status=(5,))
+
+
+LAUNCHES = """
+.output "y" f32[64] at=0x1000
+.entry "main" at=first
+.launch at=first tag=1
+.launch at=second tag=2
+.launch at=third tag=3
+first: dma.fill @dma0 value=1 dst=spm:f32+0x0[64:1] signal=1:1:done tag=1
+  dma.copy @dma1 src=spm:f32+0x0[64:1] dst=dram:f32+0x1000[64:1] wait=1:1 tag=1
+  halt tag=1
+second: dma.copy @dma0 src=dram:f32+0x1000[64:1] dst=spm:f32+0x100[64:1] signal=1:1:done tag=2
+  v.map out=spm:f32+0x100[64:1] in0=spm:f32+0x100[64:1] chain=(add imm0) imm0=41 wait=1:1 signal=2:1:done tag=2
+  dma.copy @dma1 src=spm:f32+0x100[64:1] dst=dram:f32+0x1000[64:1] wait=2:1 tag=2
+  halt tag=2
+third: dma.copy @dma0 src=dram:f32+0x1000[64:1] dst=spm:f32+0x200[64:1] signal=1:1:done tag=3
+  v.map out=spm:f32+0x200[64:1] in0=spm:f32+0x200[64:1] chain=(mul imm0) imm0=2 wait=1:1 signal=2:1:done tag=3
+  dma.copy @dma1 src=spm:f32+0x200[64:1] dst=dram:f32+0x1000[64:1] wait=2:1 tag=3
+  halt tag=3
+"""
+
+
+def check_launches(npuc, npusim, work):
+    """Several submissions: cycles and instructions are counted through; on-chip memory is of one submission."""
+    (work / "l.nps").write_text(LAUNCHES)
+    run(npuc, work / "l.nps", "-q", "-o", work / "l.npu")
+    run(npusim, work / "l.npu", "-q", f"--trace={work / 'l.csv'}")
+    with open(work / "l.csv") as f:
+        rows = {int(row["seq"]): row for row in csv.DictReader(f)}
+    memory = ["--dump", "dram:0x1000:f32[2]", "--dump", "spm:0x100:f32[2]"]
+    for place, seq, column, dram, spm in (("tag:2", 3, "start", "1 1", "-- --"), ("insn:4", 4, "start", "1 1", "1 1"),
+                                          ("insn:4/done", 4, "done", "1 1", "42 42"),
+                                          ("insn:8", 8, "start", "42 42", "-- --"),
+                                          ("tag:3/done", 10, "done", "84 84", "-- --"),
+                                          ("pc:36/done", 8, "done", "42 42", "-- --")):
+        out, _ = run(npusim, work / "l.npu", "--break", place, *memory)
+        head, _, rest = out.partition("\n")
+        job = 0 if seq < 3 else 1 if seq < 7 else 2
+        assert head == (f"stopped at the end of cycle {rows[seq][column]}, --break {place}: instruction {seq}"
+                        f", in submission {job}"), (head, rows[seq])
+        assert rest.endswith(f"dram:0x1000:f32[2]\n[{dram}]\nspm:0x100:f32[2]\n[{spm}]\n"), (place, rest)
 
 
 def main():
@@ -165,6 +212,7 @@ def main():
         check_dumps(sim, npuc, program, work)
         check_refusals(sim, work)
         check_fault(npuc, npusim, work)
+        check_launches(npuc, npusim, work)
         print(f"stopped at 39 of {cycles} cycles: what the trace says is done, and the same values")
 
 
