@@ -63,9 +63,9 @@ const overview = (() => {
     $("program").textContent = r.program || "program";
     $("program").title = r.program || "";
     $("target").textContent = `${r.target || "npu"}, ${format.integer(r.clock_mhz)} MHz`;
-    if (r.fault) {
+    if (r.fault || r.stopped) {
       $("fault").hidden = false;
-      $("fault").textContent = `The run ended with a fault.\n${r.fault}`;
+      $("fault").textContent = r.fault ? `The run ended with a fault.\n${r.fault}` : `The run was stopped: ${r.stopped}`;
     }
     const sections = [...document.querySelectorAll("main section")].filter((s) => !s.hidden && s.querySelector("h2"));
     $("nav").replaceChildren(...sections.map((s) => el("a", { href: `#${s.id}` }, s.id === "critical" ? "Critical path" : s.id === "about" ? "Run" : s.id[0].toUpperCase() + s.id.slice(1))));
