@@ -301,5 +301,11 @@ const timeline = (() => {
     for (const id of ["colour", "arrows", "path"]) $(id).addEventListener("change", view.changed);
   }
 
-  return { start, hit, toCycle, toX, plotWidth, LEFT, followers, bandwidthAt: (cycle) => bandwidth.at(cycle, (view.state.to - view.state.from) / plotWidth()) };
+  // For tests: where a lane is.
+  const laneMiddle = (name) => {
+    const lane = lanes.find((l) => l.name === name || l.kind === name);
+    return lane.y + lane.h * 0.35;
+  };
+
+  return { start, draw, laneMiddle, hit, toCycle, toX, plotWidth, LEFT, followers, bandwidthAt: (cycle) => bandwidth.at(cycle, (view.state.to - view.state.from) / plotWidth()) };
 })();

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML report in a headless browser: run.py NPUC NPUSIM SYNTH [NAME...] runs all tests or those named."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser, find
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "models")
+NPUC, NPUSIM, SYNTH = sys.argv[1:4]
+FAILED = []
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        FAILED.append(f"{what}: {str(got)[:200]!r}, expected {str(wanted)[:200]!r}")
+
+
+def expect_true(what, holds, seen=""):
+    if not holds:
+        FAILED.append(f"{what}: not so {seen}")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"run.py: {' '.join(command)}: status {done.returncode}\n{done.stderr}")
+
+
+def make(folder, model, *options, target="server"):
+    """Paths of a model's HTML report and report.json."""
+    base = os.path.join(folder, model + target)
+    run(NPUC, "-q", os.path.join(MODELS, model, "model.onnx"), "--target", target, "-o", base + ".npu")
+    run(NPUSIM, "-q", base + ".npu", f"--trace={base}.html", "--report", base + ".json", *options)
+    return base + ".html", json.load(open(base + ".json"))
+
+
+def quiet(page, what):
+    expect(f"{what}: console", page.errors, [])
+    expect(f"{what}: requests", page.requests, [])
+    expect(f"{what}: error", page.js("npusim.error"), None)
+
+
+def grouped(n):
+    return f"{n:,}"
+
+
+def column(page, key):
+    """Texts of a column of the layers' table, top to bottom."""
+    return page.js(f"""(() => {{ const heads = [...document.querySelectorAll('#layer-table th button')].map(b => b.dataset.key);
+        const at = heads.indexOf('{key}'); return [...document.querySelectorAll('#layer-table tbody tr')].map(r => r.children[at].textContent); }})()""")
+
+
+def sort(page, key):
+    page.js(f"document.querySelector('#layer-table th button[data-key={key}]').click()")
+
+
+def place(page, lane, share=0.5):
+    """A point of the window in a lane of the timeline."""
+    page.js("document.getElementById('timeline').scrollIntoView()")
+    page.frame()
+    box = page.js("(() => { const r = document.getElementById('canvas').getBoundingClientRect(); return [r.left, r.top]; })()")
+    y = page.js(f"timeline.laneMiddle('{lane}')")
+    x = page.js(f"timeline.LEFT + {share} * timeline.plotWidth()")
+    return box[0] + x, box[1] + y
+
+
+def test_figures(browser, folder):
+    for model in ("resnet-tiny", "modernbert-tiny"):
+        path, report = make(folder, model)
+        page = browser.open("file://" + path)
+        tiles = page.js("[...document.querySelectorAll('.tile .value')].map(t => t.textContent)")
+        expect(model + ": cycles", tiles[0], grouped(report["cycles"]))
+        over = f"{report['bounds']['latency_over_ideal']:.2f}"
+        expect_true(model + ": over the bound", any(t.startswith(over) for t in tiles), tiles)
+        expect(model + ": cycles of layers", column(page, "cycles"), [grouped(l["cycles"]) for l in report["layers"]])
+        expect(model + ": names", column(page, "title"), [l["name"] or f"tag {l['tag']}" for l in report["layers"]])
+        expect(model + ": nodes", column(page, "node"), [l["node"] for l in report["layers"]])
+        busy = page.js("[...document.querySelectorAll('#stall-table tbody tr')].map(r => [r.children[0].textContent, r.children[2].textContent])")
+        expect(model + ": busy", busy, [[e["name"], grouped(e["busy_cycles"])] for e in report["engines"]])
+        sums = page.js("npusim.model.report.engines.map(e => e.busy_cycles + Object.values(e.stalls).reduce((a, b) => a + b, 0))")
+        expect(model + ": classes add up", sums, [report["cycles"]] * len(sums))
+        expect(model + ": the path adds up", page.js("npusim.model.d.step.cycles.reduce((a, b) => a + b, 0)"), report["cycles"])
+        expect(model + ": layers on the path add up", page.js("Math.round(npusim.model.layers.reduce((a, l) => a + l.path, 0))"),
+               report["cycles"])
+        expect(model + ": instructions", page.js("npusim.model.d.n"), report["instructions"])
+        expect_true(model + ": dots", page.js("document.querySelectorAll('#roofline .dot').length") > 0)
+        expect_true(model + ": what-ifs", page.js("document.querySelectorAll('.whatif tbody tr').length") >= 5)
+        expect_true(model + ": scratchpad", page.js("npusim.model.d.map.some(x => x)"))
+        expect_true(model + ": no jitter of one run", page.js("document.getElementById('jitter').hidden"))
+        quiet(page, model)
+
+
+def test_table(browser, folder):
+    path, report = make(folder, "modernbert-tiny")
+    page = browser.open("file://" + path)
+    cycles = [l["cycles"] for l in report["layers"]]
+    sort(page, "cycles")
+    expect("most cycles first", column(page, "cycles"), [grouped(c) for c in sorted(cycles, reverse=True)])
+    sort(page, "cycles")
+    expect("fewest cycles first", column(page, "cycles"), [grouped(c) for c in sorted(cycles)])
+    expect("aria-sort", page.js("document.querySelector('#layer-table th[aria-sort]').getAttribute('aria-sort')"), "ascending")
+    page.js("layers.filter('layernorm')")
+    wanted = sum("layernorm" in " ".join(str(l[k]) for k in ("name", "kernel", "op", "node", "bound")).lower() for l in report["layers"])
+    expect("rows of the filter", len(column(page, "title")), wanted)
+    page.js("document.querySelector('#layer-table tbody tr').click()")
+    page.frame()
+    chosen = page.js("view.state.layer")
+    layer = report["layers"][chosen]
+    seen = page.js("[view.state.from, view.state.to]")
+    expect_true("a row leads to its layer", seen[0] <= layer["start_cycle"] and seen[1] >= layer["end_cycle"], seen)
+    expect_true("and not further", seen[1] - seen[0] <= 1.3 * (layer["end_cycle"] - layer["start_cycle"]) + 40, seen)
+    quiet(page, "table")
+
+
+def test_keys(browser, folder):
+    path, report = make(folder, "resnet-tiny")
+    page = browser.open("file://" + path)
+    window = lambda: page.js("[view.state.from, view.state.to]")
+    expect("the whole run first", window(), [0, report["cycles"]])
+    page.js("document.getElementById('canvas').focus()")
+    page.key("w")
+    near = window()
+    expect_true("w zooms in", abs((near[1] - near[0]) - 0.6 * report["cycles"]) < 2, near)
+    page.key("ArrowRight")
+    expect_true("right moves", window()[0] > near[0] and abs(window()[1] - window()[0] - (near[1] - near[0])) < 2, window())
+    page.key("a")
+    page.key("s")
+    page.key("0")
+    expect("0 shows all", window(), [0, report["cycles"]])
+    page.key("]")
+    first = page.js("view.state.chosen")
+    expect_true("] chooses", first >= 0)
+    page.key("]")
+    expect_true("] steps on in the engine", page.js("npusim.model.c.engine[view.state.chosen]") == page.js(f"npusim.model.c.engine[{first}]"))
+    expect_true("the detail has its assembly", page.js("document.querySelector('#detail code').textContent.length") > 5)
+    page.key("f")
+    expect_true("f fits it", window()[1] - window()[0] < report["cycles"] / 2, window())
+    page.key("/")
+    expect("/ goes to the search", page.js("document.activeElement.id"), "search")
+    page.key("Escape")
+    page.key("?")
+    expect_true("? shows the keys", page.js("document.getElementById('help').open && document.querySelectorAll('#help dt').length > 10"))
+    page.key("Escape")
+    page.key("Tab")
+    expect_true("Tab reaches a control", page.js("document.activeElement !== document.body"))
+    quiet(page, "keys")
+
+
+def test_pointer(browser, folder):
+    path, _ = make(folder, "resnet-tiny")
+    page = browser.open("file://" + path)
+    page.move(*place(page, "mxu"))
+    tip = page.js("document.getElementById('tip').hidden ? '' : document.getElementById('tip').textContent")
+    expect_true("the tip names engine and instruction", "mxu" in tip and "mm" in tip, tip)
+    expect_true("and the layer", any(l in tip for l in page.js("npusim.model.layers.map(l => l.title)")), tip)
+    page.click(*place(page, "mxu"))
+    expect("a click chooses", page.js("npusim.model.tables.engines[npusim.model.c.engine[view.state.chosen]]"), "mxu")
+    page.move(*place(page, "bandwidth", 0.01))
+    expect_true("bandwidth has a tip", "B/cycle" in page.js("document.getElementById('tip').textContent"))
+    page.js("document.querySelector('.stack div[tabindex]').focus()")
+    expect_true("a class says what it means", page.js("!document.getElementById('tip').hidden && document.getElementById('tip').textContent.includes('cycles')"))
+    drawn = page.js("(() => { const c = document.getElementById('canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
+                    "const s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
+    expect_true("something is drawn", drawn > 8, drawn)
+    quiet(page, "pointer")
+
+
+def test_themes(browser, folder):
+    path, _ = make(folder, "resnet-tiny")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, dark = browser.open("file://" + path), browser.open("file://" + path, dark=True)
+    expect("light as the system", light.js("theme.name()"), "light")
+    expect("dark as the system", dark.js("theme.name()"), "dark")
+    expect_true("they differ", light.js(ground) != dark.js(ground))
+    expect("as asked for", light.js("(document.getElementById('theme').click(), theme.name())"), "dark")
+    expect("looks the same then", light.js(ground), dark.js(ground))
+    light.frame()
+    for page in (light, dark):
+        quiet(page, "themes")
+
+
+def test_names(browser, folder):
+    path = os.path.join(folder, "names.html")
+    run(SYNTH, path, "3000")
+    page = browser.open("file://" + path)
+    name = "</script><img src=x onerror=\"window.harmed = 1\">&lt;b&gt; 'layer'"
+    expect("the name as it is", column(page, "title")[3], name)
+    expect("the program's too", page.js("document.getElementById('program').textContent"), name)
+    page.js("layers.show(3)")
+    page.frame()
+    page.move(*place(page, "layers"))
+    expect_true("in the tip", name in page.js("document.getElementById('tip').textContent"))
+    expect("no element of it", page.js("document.querySelectorAll('img').length"), 0)
+    expect("nothing ran", page.js("typeof window.harmed"), "undefined")
+    quiet(page, "names")
+
+
+def test_inflate(browser, folder):
+    """Both ways of unpacking give the same numbers."""
+    path, _ = make(folder, "modernbert-tiny")
+    total = ("JSON.stringify(['column', 'state', 'step'].map(s => Object.entries(npusim.model.d[s]).map(([k, a]) => "
+             "[k, a.length, a.reduce((x, y) => (x * 31 + y) % 1000003, 7)])))")
+    plain = browser.open("file://" + path)
+    other = browser.open("file://" + path, before="delete self.DecompressionStream; delete Uint8Array.fromBase64")
+    expect("without DecompressionStream", other.js("typeof DecompressionStream"), "undefined")
+    expect("the same columns", other.js(total), plain.js(total))
+    expect("the same assembly", other.js("npusim.model.d.line(1)"), plain.js("npusim.model.d.line(1)"))
+    for page in (plain, other):
+        quiet(page, "inflate")
+
+
+def test_jitter(browser, folder):
+    path, report = make(folder, "resnet-tiny", "--runs", "60", "--noise", "refresh,contention", "--no-data", target="edge")
+    page = browser.open("file://" + path)
+    expect("jitter is shown", page.js("document.getElementById('jitter').hidden"), False)
+    shown = page.js("[...document.querySelectorAll('#jitter-body tbody tr')].map(r => [r.children[0].textContent, r.children[1].textContent])")
+    expect("its statistics", len(shown), 9)
+    expect("times", page.js("npusim.model.report.runs.times_us.length"), 60)
+    expect("coefficient of variation", dict(shown)["coefficient of variation"], f"{report['runs']['cv']:.4f}")
+    quiet(page, "jitter")
+
+
+def test_many(browser, folder):
+    """10^6 instructions: the page opens and moves. The times are printed, not judged."""
+    path = os.path.join(folder, "many.html")
+    run(SYNTH, path, "1000000")
+    page = browser.open("file://" + path, wait=300)
+    expect("instructions", page.js("npusim.model.d.n"), 1000001)
+    expect("the path adds up", page.js("npusim.model.d.step.cycles.reduce((a, b) => a + b, 0)"), page.js("npusim.model.cycles"))
+    page.js("document.getElementById('canvas').focus()")
+    for key in "wwwwwwwwwwwwwwwwdda0":
+        page.key(key)
+    frame = page.js("(() => { const began = performance.now(); for (let i = 0; i < 20; i++) timeline.draw(); return (performance.now() - began) / 20; })()")
+    print(f"browser: {os.path.getsize(path) / 1e6:.1f} MB of 10^6 instructions ready in {page.js('npusim.milliseconds'):.0f} ms, a frame of all {frame:.1f} ms")
+    quiet(page, "many")
+
+
+def main():
+    if not find():
+        print("browser: skipped, no Chromium installed (scripts/setup --ci installs it)")
+        return 77
+    tests = {k[5:]: f for k, f in globals().items() if k.startswith("test_")}
+    with tempfile.TemporaryDirectory(prefix="npu-report-") as folder, Browser() as browser:
+        for name in sys.argv[4:] or tests:
+            before = len(FAILED)
+            tests[name](browser, folder)
+            print(f"browser: {name} {'failed' if len(FAILED) > before else 'passed'}", flush=True)
+    for line in FAILED:
+        print("browser: FAILED " + line)
+    return 1 if FAILED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
