@@ -92,8 +92,9 @@ static void engines(const struct diff *d, struct str *s) {
     str_printf(s, "\nwhere the %s of each engine went, B - A\n%-10s", unit_name(d), "");
     for (size_t i = 0; i < n; i++)
         str_printf(s, "%12s", name[i]);
-    str_puts(s, "  the engine is\n");
+    str_putc(s, '\n');
     double sum[2 * ISA_ENGINES] = {0};
+    bool shown[TRACE_CLASSES] = {false};
     for (int c = 0; c < TRACE_CLASSES; c++) {
         bool any = false;
         for (size_t i = 0; i < n; i++) {
@@ -104,12 +105,17 @@ static void engines(const struct diff *d, struct str *s) {
         str_printf(s, "%-10s", trace_class_title((enum trace_class)c));
         for (size_t i = 0; i < n; i++)
             change(s, 12, moved(d, name[i], c));
-        str_printf(s, "  %s\n", trace_class_meaning((enum trace_class)c));
+        str_putc(s, '\n');
+        shown[c] = true;
     }
     str_printf(s, "%-10s", "sum");
     for (size_t i = 0; i < n; i++)
         change(s, 12, sum[i]);
     str_putc(s, '\n');
+    for (int c = 0; c < TRACE_CLASSES; c++)
+        if (shown[c])
+            str_printf(s, "  %-10s %s\n", trace_class_title((enum trace_class)c),
+                       trace_class_meaning((enum trace_class)c));
 }
 
 static const char *label(const struct diff_layer *l) {

@@ -42,8 +42,9 @@ static void header(const struct trace_run *run, const struct trace_bounds *b, st
                    b->mapped_cycles > 0 ? (double)run->cycles / b->mapped_cycles : 0.0);
 }
 
-// Losses of one engine, largest first, as "wait-dma 12.3 %".
-static void losses(const struct trace_run *run, const struct trace_engine *e, struct str *s) {
+// Losses of one engine, largest first, as "wait-dma 12.3"; which classes were named.
+static void losses(const struct trace_run *run, const struct trace_engine *e,
+                   bool named[TRACE_CLASSES], struct str *s) {
     bool printed[TRACE_CLASSES] = {false};
     for (int n = 0; n < 4; n++) {
         int best = -1;
@@ -52,7 +53,7 @@ static void losses(const struct trace_run *run, const struct trace_engine *e, st
                 (best < 0 || e->cycles[c] > e->cycles[best]))
                 best = c;
         if (best < 0) break;
-        printed[best] = true;
+        printed[best] = named[best] = true;
         str_printf(s, "%s%s %.1f", n ? ", " : "  ", trace_class_title((enum trace_class)best),
                    percent(e->cycles[best], run->cycles));
     }
@@ -60,6 +61,7 @@ static void losses(const struct trace_run *run, const struct trace_engine *e, st
 }
 
 static void engines(const struct trace_run *run, struct str *s) {
+    bool named[TRACE_CLASSES] = {[TRACE_BUSY] = true, [TRACE_BUSY_PARTIAL] = true};
     str_puts(s, "\nengine  instructions          busy       %       partial       %  where the "
                 "rest went (% of the run)\n");
     for (size_t i = 0; i < run->nengine; i++) {
@@ -70,8 +72,13 @@ static void engines(const struct trace_run *run, struct str *s) {
         str_printf(s, "%8.1f", percent(e->cycles[TRACE_BUSY], run->cycles));
         right(s, 14, e->cycles[TRACE_BUSY_PARTIAL]);
         str_printf(s, "%8.1f", percent(e->cycles[TRACE_BUSY_PARTIAL], run->cycles));
-        losses(run, e, s);
+        losses(run, e, named, s);
     }
+    str_puts(s, "Every cycle of an engine is in one class:\n");
+    for (int c = 0; c < TRACE_CLASSES; c++)
+        if (named[c])
+            str_printf(s, "  %-10s %s\n", trace_class_title((enum trace_class)c),
+                       trace_class_meaning((enum trace_class)c));
 }
 
 // A name in at most `width` bytes, its end being what tells names apart.
@@ -84,11 +91,9 @@ static void name(struct str *s, int width, const char *text) {
 }
 
 static void layer(const struct trace_run *run, const struct trace_layer *l, struct str *s) {
-    char unnamed[40];
-    snprintf(unnamed, sizeof unnamed, "tag %" PRIu32, l->tag);
     const uint64_t from = l->total.end > l->total.start ? l->total.start : l->total.first;
     const uint64_t to = l->total.end > l->total.start ? l->total.end : l->total.last;
-    name(s, 28, l->name.name ? l->name.name : unnamed);
+    name(s, 28, l->name.name ? l->name.name : "(no layer)");
     str_puts(s, "  ");
     name(s, 14, l->name.kernel ? l->name.kernel : l->name.op ? l->name.op : "-");
     right(s, 13, from);
@@ -112,11 +117,17 @@ static npu_status layers(const struct trace_run *run, struct str *s) {
                     "      MMAC  util%   KiB in   KiB out  bound   model node\n");
         for (size_t i = 0; i < n; i++)
             layer(run, &l[i], s);
-        str_puts(s, "cycles: by how much the layer moves the end of the run on; they add up to the "
-                    "run. start, end: its\n"
-                    "matrix and vector work, which overlaps with its neighbours. util: "
-                    "multiply-adds of the array's\n"
-                    "peak at 16 bits.\n");
+        str_puts(
+            s,
+            "  start, end  first and last cycle of its matrix and vector work; neighbours overlap\n"
+            "  cycles      by how much the layer moves the end of the run on: these add up to the "
+            "run; share: in % of it\n"
+            "  MMAC        millions of multiply-adds; util%: in % of what the array could do in "
+            "these cycles at 16 bits\n"
+            "  KiB in, out bytes from and to external memory\n"
+            "  bound       what was busy for most of the cycles: mxu, vec or dram; latency: none "
+            "of "
+            "them for half\n");
     }
     base_free(l);
     return NULL;
