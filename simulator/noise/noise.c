@@ -15,10 +15,10 @@ static const struct {
 };
 
 #define NOISE_SOURCE(NAME, key, kind, drawn, parameters) key ","
-static const char all_keys[] =
+_Static_assert(sizeof(
 #include "simulator/noise/noise.def"
-    ;
-_Static_assert(sizeof all_keys <= NOISE_TEXT_BYTES, "the longest list fits its buffer");
+                   ) <= NOISE_TEXT_BYTES,
+               "the longest list fits its buffer");
 
 const char *noise_key(enum noise_source source) {
     return rows[source].key;
