@@ -113,6 +113,8 @@ class Browser:
         if before:
             page.call("Page.addScriptToEvaluateOnNewDocument", source=before)
         page.url = url
+        page.call("Performance.setTimeDomain", timeDomain="threadTicks")
+        page.call("Performance.enable")
         page.call("Page.navigate", url=url)
         page.until("typeof npusim !== 'undefined' && npusim.ready", wait)
         return page
@@ -172,6 +174,11 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
         self.frame()
+
+    def cpu_seconds(self):
+        """Processor time of the page's main thread so far."""
+        metrics = {m["name"]: m["value"] for m in self.call("Performance.getMetrics")["metrics"]}
+        return metrics["TaskDuration"]
 
     def theme(self, dark):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])

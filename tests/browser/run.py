@@ -230,13 +230,15 @@ def test_many(browser, folder):
     path = os.path.join(folder, "many.html")
     run(SYNTH, path, "1000000")
     page = browser.open("file://" + path, wait=300)
+    opened = page.cpu_seconds()
     expect("instructions", page.js("npusim.model.d.n"), 1000001)
     expect("the path adds up", page.js("npusim.model.d.step.cycles.reduce((a, b) => a + b, 0)"), page.js("npusim.model.cycles"))
     page.js("document.getElementById('canvas').focus()")
     for key in "wwwwwwwwwwwwwwwwdda0":
         page.key(key)
     frame = page.js("(() => { const began = performance.now(); for (let i = 0; i < 20; i++) timeline.draw(); return (performance.now() - began) / 20; })()")
-    print(f"browser: {os.path.getsize(path) / 1e6:.1f} MB of 10^6 instructions ready in {page.js('npusim.milliseconds'):.0f} ms, a frame of all {frame:.1f} ms")
+    print(f"browser: {os.path.getsize(path) / 1e6:.1f} MB of 10^6 instructions ready in {page.js('npusim.milliseconds'):.0f} ms, "
+          f"{opened:.2f} s of the main thread's processor time; a frame of all {frame:.1f} ms")
     quiet(page, "many")
 
 

@@ -8,25 +8,25 @@ const critical = (() => {
 
   // What the path spends where. Steps follow each other without gaps, so all of it adds up.
   function sums(m) {
-    const s = m.d.step, engine = new Map(), layer = new Float64Array(m.layers.length);
+    const s = m.d.step, work = new Float64Array(m.tables.engines.length), layer = new Float64Array(m.layers.length);
     let latency = 0, other = 0, at = 0;
     perEngine = new Map(m.tracks.map((t) => [t.engine, { from: [], to: [] }]));
+    const spans = m.tables.engines.map((_, e) => perEngine.get(e));
     for (let k = 0; k < s.insn.length; k++) {
-      const i = s.insn[k], work = s.cycles[k] - s.latency[k] - s.other[k], e = m.c.engine[i];
-      engine.set(e, (engine.get(e) || 0) + work);
+      const i = s.insn[k], own = s.cycles[k] - s.latency[k] - s.other[k], e = m.c.engine[i];
+      work[e] += own;
       latency += s.latency[k];
       other += s.other[k];
       const l = m.layerOf(i);
       if (l >= 0) layer[l] += s.cycles[k];
-      const spans = perEngine.get(e);
-      if (work && spans) {
-        spans.from.push(at);
-        spans.to.push(at + work);
+      if (own && spans[e]) {
+        spans[e].from.push(at);
+        spans[e].to.push(at + own);
       }
       at += s.cycles[k];
     }
     m.layers.forEach((l, i) => { l.path = layer[i]; });
-    return { engine, latency, other };
+    return { engine: new Map([...work.entries()]), latency, other };
   }
 
   function slack(m) {

@@ -27,33 +27,51 @@ const data = (() => {
     return bytes;
   }
 
-  // The narrowest array that holds numbers up to `largest`.
-  function arrayFor(largest, n) {
-    if (largest < 256) return new Uint8Array(n);
-    if (largest < 65536) return new Uint16Array(n);
-    if (largest < 2 ** 32) return new Uint32Array(n);
-    return new Float64Array(n);
+  // Numbers of 7 bits a byte, below 2^28; null when there is a larger one.
+  function small(bytes, n) {
+    if (bytes.length === n) return bytes; // a byte each
+    const out = new Uint32Array(n);
+    let at = 0;
+    for (let i = 0; i < n; i++) {
+      let byte = bytes[at++], value = byte & 127;
+      for (let shift = 7; byte > 127; shift += 7) {
+        if (shift > 21) return null;
+        byte = bytes[at++];
+        value |= (byte & 127) << shift;
+      }
+      out[i] = value;
+    }
+    if (at !== bytes.length) throw new Error("a column has another length than it says");
+    return out;
   }
 
-  // Numbers of 7 bits a byte. Those beyond 28 bits leave the integer path.
-  function numbers(bytes, n, kind) {
-    const wide = new Float64Array(n);
-    let at = 0, sum = 0, largest = 0;
+  // The same of any size that a double holds.
+  function large(bytes, n) {
+    const out = new Float64Array(n);
+    let at = 0;
     for (let i = 0; i < n; i++) {
       let byte = bytes[at++], value = byte & 127;
       for (let scale = 128; byte > 127; scale *= 128) {
         byte = bytes[at++];
         value += (byte & 127) * scale;
       }
-      if (kind === "delta") value = value % 2 ? -(value + 1) / 2 : value / 2;
-      if (kind !== "plain") value = sum += value;
-      wide[i] = value;
-      if (value > largest) largest = value;
+      out[i] = value;
     }
     if (at !== bytes.length) throw new Error("a column has another length than it says");
-    if (largest >= 2 ** 32) return wide;
-    const out = arrayFor(largest, n);
-    out.set(wide);
+    return out;
+  }
+
+  function numbers(bytes, n, kind) {
+    const raw = small(bytes, n) || large(bytes, n);
+    if (kind === "plain") return raw;
+    const out = new Float64Array(n);
+    let sum = 0;
+    for (let i = 0; i < n; i++) {
+      const v = raw[i];
+      if (kind === "sum") sum += v;
+      else sum += v % 2 ? -(v + 1) / 2 : v / 2;
+      out[i] = sum;
+    }
     return out;
   }
 

@@ -5,7 +5,7 @@
 const timeline = (() => {
   const LEFT = 64, OVERVIEW = 34, RULER = 26, LAYERS = 34, LANE = 30, GAP = 7, BANDWIDTH = 46;
   const ARROWS = 250; // at most so many are drawn
-  let m, canvas, g, lanes = [], width = 0, height = 0, bandwidth;
+  let m, canvas, g, lanes = [], width = 0, height = 0, bandwidth, kept = {};
 
   function layout() {
     lanes = [];
@@ -24,14 +24,14 @@ const timeline = (() => {
   }
 
   function resize() {
-    const box = $("canvas-box");
+    const box = $("canvas-box"), ratio = window.devicePixelRatio || 1;
     width = Math.max(360, box.clientWidth);
-    const ratio = window.devicePixelRatio || 1;
+    if (canvas.width === Math.round(width * ratio) && canvas.height === Math.round(height * ratio)) return;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     canvas.style.height = `${height}px`;
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    view.changed();
+    draw(); // at once: the canvas has just been emptied
   }
 
   const plotWidth = () => Math.max(50, Math.floor(width - LEFT - 8));
@@ -51,22 +51,7 @@ const timeline = (() => {
     label(lane, "run", paint);
     g.fillStyle = paint.lane;
     g.fillRect(LEFT, lane.y, w, lane.h);
-    const shown = m.tracks.filter((t) => m.tables.engines[t.engine] !== "cp" && t.n);
-    const row = lane.h / Math.max(1, shown.length), per = end / w;
-    shown.forEach((t, r) => {
-      const p = new Path2D();
-      let busy = 0;
-      for (let x = 0; x < w; x++) {
-        const b = model.busyUpTo(t, (x + 1) * per);
-        if (b > busy) {
-          const h = Math.max(0.6, (row - 1) * Math.min(1, (b - busy) / per));
-          p.rect(LEFT + x, lane.y + (r + 1) * row - h, 1, h);
-        }
-        busy = b;
-      }
-      g.fillStyle = paint.faint;
-      g.fill(p);
-    });
+    g.drawImage(strip(lane, paint, w), LEFT, lane.y, w, lane.h);
     const x0 = LEFT + from / end * w, x1 = LEFT + to / end * w;
     g.fillStyle = paint.accent;
     g.globalAlpha = 0.16;
@@ -75,6 +60,30 @@ const timeline = (() => {
     g.strokeStyle = paint.accent;
     g.lineWidth = 1.5;
     g.strokeRect(x0 + 0.75, lane.y + 0.75, Math.max(2, x1 - x0 - 1.5), lane.h - 1.5);
+  }
+
+  // The whole run's picture, drawn once per width and theme.
+  function strip(lane, paint, w) {
+    const key = `${w} ${theme.name()}`;
+    if (kept.key === key) return kept.canvas;
+    const ratio = window.devicePixelRatio || 1;
+    const picture = el("canvas", { width: Math.round(w * ratio), height: Math.round(lane.h * ratio) });
+    const p = picture.getContext("2d");
+    p.scale(ratio, ratio);
+    p.fillStyle = paint.faint;
+    const shown = m.tracks.filter((t) => m.tables.engines[t.engine] !== "cp" && t.n);
+    const row = lane.h / Math.max(1, shown.length), per = view.state.end / w;
+    shown.forEach((t, r) => {
+      let busy = 0;
+      for (let x = 0; x < w; x++) {
+        const b = model.busyUpTo(t, (x + 1) * per);
+        const h = Math.max(0.6, (row - 1) * Math.min(1, (b - busy) / per));
+        if (b > busy) p.fillRect(x, (r + 1) * row - h, 1, h);
+        busy = b;
+      }
+    });
+    kept = { key, canvas: picture };
+    return picture;
   }
 
   function drawRuler(lane, paint, bottom) {

@@ -81,18 +81,19 @@ const tracks = (() => {
     const rects = batch(), colour = colouring(m, mode);
     let busy = model.busyUpTo(t, lane.from), wait = model.waitUpTo(t, lane.from, m.c);
     for (let x = 0; x < lane.w; x++) {
-      const end = lane.from + (x + 1) * per;
-      const b = model.busyUpTo(t, end), w = model.waitUpTo(t, end, m.c);
-      const k = Math.max(0, model.last(t.from, end - per / 2, t.n));
+      const end = lane.from + (x + 1) * per, k = Math.max(0, model.last(t.from, end, t.n));
+      const next = k + 1 < t.n && t.waitFrom[k + 1] <= end ? k + 1 : k; // whose wait it is at the end
+      const b = t.from[k] <= end ? t.busy[k] + Math.min(end, t.to[k]) - t.from[k] : 0;
+      const waits = m.c.class[t.id[next]];
+      const w = t.waitFrom[next] <= end ? t.wait[next] + (waits ? Math.min(end, t.from[next]) - t.waitFrom[next] : 0) : 0;
       if (b > busy) {
         const h = Math.max(1, top * Math.min(1, (b - busy) / per));
         rects.add(colour(t.id[k]), lane.x + x, lane.y + top - h, 1, h);
       }
-      if (w > wait) {
-        const next = Math.min(t.n - 1, k + 1);
-        const i = m.c.class[t.id[next]] ? t.id[next] : t.id[k];
+      const cls = waits || m.c.class[t.id[k]];
+      if (w > wait && cls) {
         const h = Math.max(1, (lane.h - top - 1) * Math.min(1, (w - wait) / per));
-        if (m.c.class[i]) rects.add(theme.state(m.tables.class_keys[m.c.class[i]]), lane.x + x, lane.y + top + 1, 1, h);
+        rects.add(theme.state(m.tables.class_keys[cls]), lane.x + x, lane.y + top + 1, 1, h);
       }
       busy = b;
       wait = w;
