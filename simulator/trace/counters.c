@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 #include "runtime/base/alloc.h"
+#include "simulator/trace/occupancy.h"
 
 #define INTERVALS 1000
-#define MOST (ISA_ENGINES * 2 + 2) // curves
+#define MOST (ISA_ENGINES * 2 + 3) // curves
 
 static int by_cycle(const void *a, const void *b) {
     const struct trace_point *x = a, *y = b;
@@ -88,6 +89,26 @@ static bool bandwidth(const struct trace_run *run, const struct trace_log *log, 
     return true;
 }
 
+static bool scratchpad(const struct trace_run *run, const struct trace_log *log,
+                       struct trace_counter *c) {
+    struct occupancy_change *change;
+    size_t n;
+    npu_status st = trace_occupancy(run, log, &change, &n);
+    *c = (struct trace_counter){.kind = TRACE_COUNTER_SPM,
+                                .engine = -1,
+                                .group = "spm",
+                                .name = "live",
+                                .unit = "bytes",
+                                .whole = true};
+    if (!st) c->point = base_alloc_array(n + 1, sizeof *c->point);
+    for (size_t i = 0; c->point && i < n; i++)
+        c->point[c->n++] = (struct trace_point){change[i].cycle, (double)change[i].bytes};
+    if (c->point) add_up(c);
+    if (!st) base_free(change);
+    npu_status_free(st);
+    return c->point != NULL;
+}
+
 npu_status trace_counters(const struct trace_run *run, const struct trace_log *log,
                           struct trace_counter **out, size_t *count) {
     struct trace_counter *c = base_alloc_array(MOST, sizeof *c);
@@ -101,6 +122,7 @@ npu_status trace_counters(const struct trace_run *run, const struct trace_log *l
     }
     for (int write = 0; ok && write < 2; write++)
         ok = bandwidth(run, log, write, &c[n++]);
+    if (ok && log->touches) ok = scratchpad(run, log, &c[n++]);
     if (!ok) {
         trace_counters_free(c, n);
         return npu_fail(NO_MEMORY, "no memory for counters over %zu events", log->count);

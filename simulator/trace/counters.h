@@ -11,6 +11,7 @@ enum trace_counter_kind {
     TRACE_COUNTER_UNDER_WAY, ///< instructions that have started and are not done
     TRACE_COUNTER_READ,      ///< DRAM
     TRACE_COUNTER_WRITE,
+    TRACE_COUNTER_SPM, ///< bytes of the scratchpad that somebody will still read (occupancy.h)
 };
 
 struct trace_point {
@@ -23,9 +24,9 @@ struct trace_point {
 struct trace_counter {
     enum trace_counter_kind kind;
     int engine;        ///< enum isa_engine; -1: none
-    const char *group; ///< "queue", "under way", "dram"
-    const char *name;  ///< "mxu", "read"
-    const char *unit;  ///< "instructions", "B/cycle"
+    const char *group; ///< "queue", "under way", "dram", "spm"
+    const char *name;  ///< "mxu", "read", "live"
+    const char *unit;  ///< "instructions", "B/cycle", "bytes"
     bool whole;        ///< values are integers
     struct trace_point *point;
     size_t n;

@@ -12,7 +12,8 @@
 //   under_way           instructions started and not done
 //   queue               instructions dispatched and not started
 //
-// and the scopes dram (read, write: bytes per cycle), semaphores (s<number>: count; those in use).
+// and the scopes dram (read, write: bytes per cycle), spm (live: bytes that will still be read),
+// semaphores (s<number>: count; those in use).
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -118,15 +119,20 @@ static npu_status curves(struct waves *w) {
     struct trace_counter *c;
     size_t n;
     NPU_TRY(trace_counters(w->run, w->log, &c, &n));
-    vcd_scope(v, "dram");
     for (size_t i = 0; i < n; i++) {
+        const struct engine_vars *e = c[i].engine >= 0 ? &w->engine[c[i].engine] : NULL;
         size_t var = 0;
-        if (c[i].engine < 0)
-            var = vcd_real(v, c[i].name);
-        else if (c[i].kind == TRACE_COUNTER_QUEUE)
-            var = w->engine[c[i].engine].queue;
-        else
-            var = w->engine[c[i].engine].under_way;
+        vcd_scope(v, c[i].group);
+        switch (c[i].kind) {
+        case TRACE_COUNTER_QUEUE: var = e->queue; break;
+        case TRACE_COUNTER_UNDER_WAY: var = e->under_way; break;
+        case TRACE_COUNTER_READ:
+        case TRACE_COUNTER_WRITE: var = vcd_real(v, c[i].name); break;
+        case TRACE_COUNTER_SPM:
+            var = vcd_bits(v, c[i].name, 32);
+            vcd_set(v, 0, var, 0);
+            break;
+        }
         for (size_t k = 0; k < c[i].n; k++)
             if (c[i].whole)
                 vcd_set(v, c[i].point[k].cycle, var, (uint64_t)c[i].point[k].value);

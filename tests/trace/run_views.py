@@ -133,6 +133,11 @@ def check_waves(path, report, folder):
     for (at, value), (until, _) in zip(points, points[1:] + [(end, None)]):
         moved += value * (cycle(until) - cycle(at))
     expect(abs(moved - peak) <= 1e-6 * peak, f"waveforms: {moved} bytes read, the layers read {peak}")
+    live = [int(v, 2) for _, v in waves["npu.spm.live"]]
+    # Nothing lives above the highest byte in use; lines are 64 bytes, or 1/65536 of the scratchpad.
+    line = max(64, report["spm"]["capacity_bytes"] // 65536)
+    expect(0 < max(live) <= report["spm"]["peak_bytes"] + line, f"waveforms: {max(live)} bytes live at once")
+    expect(live[0] == live[-1] == 0, "waveforms: the scratchpad is not empty before and after the run")
     for name, points in waves.items():
         if name.startswith("npu.semaphores."):
             expect(all(int(v, 2) < 32768 for _, v in points), f"waveforms: {name} below 0")

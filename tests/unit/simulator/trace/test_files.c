@@ -161,3 +161,39 @@ Test(files, counters_add_up) {
     trace_counters_free(c, n);
     trace_log_free(&f.log);
 }
+
+// What is written lives from the writer's start to its last reader's read; written again before
+// anybody read it, it is still the same.
+Test(files, the_scratchpad_holds_what_will_be_read) {
+    struct fixture f;
+    fixture_init(&f);
+    const struct trace_touch touch[] = {
+        {.seq = 0, .lo = 0, .hi = 1024, .write = true},          // dma0, 0 .. 96
+        {.seq = 1, .lo = 0, .hi = 512},                          // mxu, read at 400
+        {.seq = 1, .lo = 8192, .hi = 8192 + 256, .write = true}, // from 100
+        {.seq = 2, .lo = 512, .hi = 1024},                       // mxu, read at 600
+        {.seq = 3, .lo = 8192, .hi = 8192 + 256},                // mxu, read at 900
+        {.seq = 4, .lo = 0, .hi = 256, .write = true},           // dma0, 900 .. 1000, never read
+    };
+    for (size_t i = 0; i < sizeof touch / sizeof *touch; i++)
+        trace_log_touch(&f.log, &touch[i]);
+    struct trace_counter *c;
+    size_t n;
+    cr_assert_null(trace_counters(&f.run, &f.log, &c, &n));
+    cr_assert_eq(c[n - 1].kind, TRACE_COUNTER_SPM);
+    // 16 MiB: lines of 256 bytes.
+    const struct trace_point want[] = {{0, 1024},  {100, 1280}, {400, 768},
+                                       {600, 256}, {900, 256},  {1000, 0}};
+    size_t at = 0;
+    for (size_t i = 0; i < c[n - 1].n; i++) {
+        while (at < 6 && want[at].cycle < c[n - 1].point[i].cycle)
+            at++;
+        cr_assert(at < 6 && want[at].cycle == c[n - 1].point[i].cycle, "cycle %d",
+                  (int)c[n - 1].point[i].cycle);
+        cr_expect_float_eq(c[n - 1].point[i].value, want[at].value, 0, "cycle %d: %g",
+                           (int)want[at].cycle, c[n - 1].point[i].value);
+    }
+    cr_expect_eq(c[n - 1].n, 5); // at 900 one begins as another ends
+    trace_counters_free(c, n);
+    trace_log_free(&f.log);
+}
