@@ -166,10 +166,12 @@ static void answer_at_once(struct dram *d, const struct dram_quantum *q) {
 }
 
 bool dram_submit(struct dram *d, const struct dram_quantum *sent) {
+    uint64_t arrive_ps = sent->arrive_ps;
+    if (d->mode != DRAM_MODE_IDEAL) arrive_ps += d->there_ps;
+    if (d->crossing) arrive_ps = edge_from(d, arrive_ps);
+    if (d->mode == DRAM_MODE_DETAILED) return dram_channel_submit(d, sent, arrive_ps);
     struct dram_quantum q = *sent;
-    if (d->mode != DRAM_MODE_IDEAL) q.arrive_ps += d->there_ps;
-    if (d->crossing) q.arrive_ps = edge_from(d, q.arrive_ps);
-    if (d->mode == DRAM_MODE_DETAILED) return dram_channel_submit(d, &q);
+    q.arrive_ps = arrive_ps;
     answer_at_once(d, &q);
     return true;
 }

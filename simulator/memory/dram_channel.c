@@ -36,8 +36,10 @@ static uint64_t due(const struct dram *d, const struct dram_channel *c) {
     return c->bus_ps > d->t.lead ? c->bus_ps - d->t.lead : 0;
 }
 
-static void push(struct dram_queue *q, const struct dram_quantum *e) {
-    q->item[q->count++] = *e;
+static void push(struct dram_queue *q, const struct dram_quantum *e, uint64_t arrive_ps) {
+    struct dram_quantum *last = &q->item[q->count++];
+    *last = *e;
+    last->arrive_ps = arrive_ps;
     q->bytes += e->at.bytes;
 }
 
@@ -77,7 +79,7 @@ static void accept(struct dram *d, struct dram_queue *w, uint64_t now) {
     }
 }
 
-bool dram_channel_submit(struct dram *d, const struct dram_quantum *e) {
+bool dram_channel_submit(struct dram *d, const struct dram_quantum *e, uint64_t arrive_ps) {
     const int index = e->at.channel;
     struct dram_channel *c = &d->channel[index];
     struct dram_queue *q = e->write ? &c->write : &c->read;
@@ -87,7 +89,7 @@ bool dram_channel_submit(struct dram *d, const struct dram_quantum *e) {
         return false;
     }
     d->stats.quanta++;
-    struct dram_reply r = {.done_ps = e->arrive_ps + d->there_ps};
+    struct dram_reply r = {.done_ps = arrive_ps + d->there_ps};
     if (e->write) {
         d->stats.write_bytes += e->at.bytes;
     } else {
@@ -99,11 +101,11 @@ bool dram_channel_submit(struct dram *d, const struct dram_quantum *e) {
             return true;
         }
     }
-    push(q, e);
+    push(q, e, arrive_ps);
     if (e->write) d->writes_left[e->client]++;
-    const uint64_t at = max64(e->arrive_ps, due(d, c));
+    const uint64_t at = max64(arrive_ps, due(d, c));
     if (at < d->next[index]) dram_schedule(d, index, at);
-    if (e->write) accept(d, q, e->arrive_ps);
+    if (e->write) accept(d, q, arrive_ps);
     return true;
 }
 

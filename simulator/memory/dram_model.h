@@ -89,7 +89,7 @@ void dram_timing_init(struct dram_timing *t, const struct hw *hw);
 void dram_schedule(struct dram *d, int channel, uint64_t at_ps);
 
 /// detailed: queues a quantum (dram_submit), decides for a channel (dram_step).
-bool dram_channel_submit(struct dram *d, const struct dram_quantum *q);
+bool dram_channel_submit(struct dram *d, const struct dram_quantum *q, uint64_t arrive_ps);
 void dram_channel_step(struct dram *d, int channel, uint64_t now_ps);
 
 #endif
