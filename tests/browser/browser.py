@@ -184,13 +184,15 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def screenshot(self, path, whole=False, **clip):
-        """A PNG of the window, of the whole page, or of clip: x, y, width, height in the page."""
-        options = {"captureBeyondViewport": bool(whole or clip)}
+        """A PNG or WebP, by the path's ending, of the window, the whole page, or clip: x, y, width, height in the page."""
+        options = {"captureBeyondViewport": bool(whole or clip), "format": path.rsplit(".", 1)[1]}
+        if options["format"] == "webp":
+            options["quality"] = 88
         if whole:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
             clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"]}
         if clip:
             options["clip"] = {**clip, "scale": 1}
-        data = self.call("Page.captureScreenshot", format="png", **options)["data"]
+        data = self.call("Page.captureScreenshot", **options)["data"]
         with open(path, "wb") as f:
             f.write(base64.b64decode(data))

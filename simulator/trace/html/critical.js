@@ -94,7 +94,7 @@ const critical = (() => {
       el("thead", {}, el("tr", {}, ["what if", "predicted", "run again", "faster", "off by"].map((t, i) => el("th", { class: i ? "n" : "" }, t)), el("th", {}, "gain"), el("th", {}, "parameters"))),
       el("tbody", {}, [...list].sort((a, b) => a.rerun_us - b.rerun_us).map((w) => el("tr", {}, el("td", {}, w.title),
         el("td", { class: "n" }, format.time(w.predicted_us)), el("td", { class: "n" }, format.time(w.rerun_us)),
-        el("td", { class: "n" }, `${format.fixed(now / w.rerun_us, 2)}\u00d7`), el("td", { class: "n" }, format.percent(w.predicted_us / w.rerun_us - 1)),
+        el("td", { class: "n" }, `${format.fixed(now / w.rerun_us, 2)}\u00d7`), el("td", { class: "n" }, format.percent(Math.round((w.predicted_us / w.rerun_us - 1) * 1000) / 1000 + 0)),
         el("td", {}, bar(w.rerun_us, theme.state("busy")), bar(w.predicted_us, theme.state("busy_partial"))),
         el("td", { class: "node", title: w.change }, w.change)))));
   }
