@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/alloc.h"
 #include "runtime/base/file.h"
 #include "simulator/noise/host_model.h"
 
@@ -331,13 +332,24 @@ static npu_status read_model(const struct reader *r, const json_t *json, struct 
 
 // ---- entry points ----------------------------------------------------------------------------
 
+// jansson reports some allocations that fail as faults of the text: noted here.
+static bool refused;
+
+static void *json_alloc(size_t size) {
+    void *block = base_alloc(size);
+    refused |= !block;
+    return block;
+}
+
 npu_status host_model_parse(const char *json, size_t size, const char *where,
                             struct host_model **out) {
     json_error_t error;
     *out = NULL;
+    refused = false;
+    json_set_alloc_funcs(json_alloc, base_free);
     json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
-        if (json_error_code(&error) == json_error_out_of_memory)
+        if (refused || json_error_code(&error) == json_error_out_of_memory)
             return npu_fail(NO_MEMORY, "parsing %s", where);
         return npu_fail(BAD_INPUT, "%s:%d:%d: %s; expected JSON", where, error.line, error.column,
                         error.text);
