@@ -17,6 +17,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
 
+struct npu_image_entry;
 struct npu_program_image;
 
 enum { NPU_DEVICE_OPS_VERSION = 1, NPU_DOORBELLS = 16 };
@@ -31,6 +32,8 @@ struct npu_submission {
     uint64_t doorbell[NPU_DOORBELLS]; // what LDDB reads
     const struct npu_program_image
         *image; // lent until `wait`; names for traces and faults; may be NULL
+    const struct npu_image_entry *entry; // of the image: what is run; lent; may be NULL
+    size_t launch; // which of its launches; an entry without launches is submitted whole
 };
 
 /// How a submission ended.

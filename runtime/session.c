@@ -376,7 +376,7 @@ static npu_status read_bound(struct npu_session *s, const struct npu_image_tenso
     return slot->to ? read_tensor(s, t, slot->dtype, slot->to) : NULL;
 }
 
-static npu_status submit_launch(struct npu_session *s, uint64_t code_offset) {
+static npu_status submit_launch(struct npu_session *s, size_t launch, uint64_t code_offset) {
     const struct npu_program_image *image = s->program->image;
     struct npu_submission submission = {
         .dram_base = s->base,
@@ -384,6 +384,8 @@ static npu_status submit_launch(struct npu_session *s, uint64_t code_offset) {
         .code_bytes = image->code.size,
         .code_offset = code_offset,
         .image = image,
+        .entry = &image->entries[s->entry],
+        .launch = launch,
     };
     for (size_t i = 0; i < image->nsegments; i++)
         if (image->segments[i].kind == CONTAINER_SEGMENT_CODE)
@@ -404,9 +406,9 @@ static npu_status start(struct npu_session *s) {
         if (image->segments[i].kind == CONTAINER_SEGMENT_SCRATCH)
             NPU_TRY(ops->discard(s->device->handle, s->base + image->segments[i].dram_offset,
                                  image->segments[i].bytes));
-    if (e->nlaunches == 0) return submit_launch(s, e->code_offset);
+    if (e->nlaunches == 0) return submit_launch(s, 0, e->code_offset);
     for (size_t i = 0; i < e->nlaunches; i++)
-        NPU_TRY_NOTE(submit_launch(s, e->launches[i].code_offset), "launch %zu", i);
+        NPU_TRY_NOTE(submit_launch(s, i, e->launches[i].code_offset), "launch %zu", i);
     return NULL;
 }
 

@@ -19,6 +19,7 @@
 #include "simulator/trace/trace.h"
 
 struct host_model;
+struct sim_host;
 struct npu_device;
 struct sim_device;
 
@@ -65,15 +66,20 @@ struct sim_repeat {
 };
 
 /// The host in front of the device (noise/host.h): latencies below are as it sees them, with its
-/// submission and its wait. NULL, as at first: it takes no time. Lent.
+/// submission and its wait. Launches of an eager program start when it has made them, and the
+/// cycles before count for the class HOST. NULL, as at first: it takes no time. Lent.
 void sim_device_set_host(struct sim_device *d, const struct host_model *host);
 
 /// Latency of a run without noise that takes so many cycles: the host at its medians.
 uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles);
 
-/// Times the one job since sim_device_begin once more without computing it again, with the draws of
-/// run number `run`; `noise` NULL or off: it takes the cycles that it took. USAGE when there was
-/// not exactly one.
+/// What the host did in the run of an eager program since sim_device_begin, without the calls at
+/// its end; NULL: the program was submitted whole.
+const struct sim_host *sim_device_host(const struct sim_device *d);
+
+/// Times the one job since sim_device_begin, or all launches of the one run of an eager program,
+/// once more without computing them again, with the draws of run number `run`; `noise` NULL or off:
+/// it takes the cycles that it took. USAGE when there was not exactly one.
 NPU_MUST_USE npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise,
                                           uint64_t run, struct sim_repeat *out);
 

@@ -16,6 +16,7 @@
 #include "simulator/core/core.h"
 #include "simulator/device.h"
 #include "simulator/kernel/kernel.h"
+#include "simulator/launches.h"
 #include "simulator/noise/host.h"
 #include "simulator/totals.h"
 #include "simulator/touches.h"
@@ -32,6 +33,8 @@ enum {
 struct sim_job {
     uint64_t ticket;
     const struct npu_program_image *image;
+    const struct npu_image_entry *entry; // with launches: this is one of an eager run; else NULL
+    size_t launch;
     npu_status fault; // owned: how the machine ended it, NULL: it halted
     struct ring_done done;
 };
@@ -60,6 +63,8 @@ struct sim_device {
     struct core_stopped stopped;
     uint64_t log_offset, log_seq; // cycles and instructions of the jobs before
     struct sim_totals totals;
+    struct sim_launches launches;
+    bool counting; // since sim_device_begin: launches are kept
     uint64_t all_jobs, all_instructions, all_read_bytes, all_write_bytes;
 };
 
@@ -85,12 +90,12 @@ static void log_event(void *ctx, const struct trace_event *e) {
     trace_log_add(d->log, &moved);
 }
 
-static bool add_result(struct sim_device *d, const struct core_result *r) {
+static bool add_result(struct sim_device *d, const struct core_result *r, uint64_t gap) {
     d->all_jobs++;
     d->all_instructions += r->timing.instructions;
     d->all_read_bytes += r->timing.dram.read_bytes;
     d->all_write_bytes += r->timing.dram.write_bytes;
-    return sim_totals_add(&d->totals, r);
+    return sim_totals_add(&d->totals, r, gap);
 }
 
 // What an instruction touches of the scratchpad, for the map over time.
@@ -98,6 +103,22 @@ static npu_status log_touches(void *ctx, const struct exec_dyn *dyn) {
     struct sim_device *d = ctx;
     sim_touches_add(d->log, d->log_seq + dyn->seq, dyn);
     return NULL;
+}
+
+// All engines wait for the host.
+static void log_gap(struct sim_device *d, const struct core_result *r, uint64_t from, uint64_t to) {
+    for (size_t i = 0; i < r->timing.nengine; i++)
+        trace_log_add(d->log, &(struct trace_event){.kind = TRACE_EVENT_STATE,
+                                                    .engine = r->timing.engine[i].engine,
+                                                    .start = from,
+                                                    .done = to,
+                                                    .wait_class = TRACE_HOST,
+                                                    .wait_engine = -1});
+}
+
+static uint64_t device_ps(const struct sim_device *d, uint64_t cycles) {
+    const struct kernel_clock clock = kernel_clock((uint64_t)d->hw.clock_npu_mhz);
+    return kernel_clock_ps(&clock, cycles);
 }
 
 // ---- the machine's side ------------------------------------------------------------------------
@@ -140,7 +161,17 @@ static void run_job(struct sim_device *d) {
         fw_host_job_fault(&d->port, d->clock, d->clock, 0, s->entry, ISA_ENGINE_CP, 0);
         return;
     }
+    uint64_t gap = 0;
+    if (job->entry)
+        job->fault = sim_launches_next(&d->launches, d->model, job->entry, job->launch,
+                                       (uint64_t)d->hw.clock_npu_mhz, &gap);
+    if (job->fault) {
+        fw_host_job_fault(&d->port, d->clock, d->clock, 0, s->entry, ISA_ENGINE_CP, 0);
+        return;
+    }
+    const uint64_t begin = d->totals.cycles + gap;
     struct core_job run = {
+        .start_ps = job->entry ? device_ps(d, begin) : 0,
         .exec = {.code = {code.const_bytes, (size_t)code_bytes},
                  .entry_bytes = (uint64_t)s->entry * ISA_GRANULE_BYTES,
                  .dram = &d->dram,
@@ -157,23 +188,26 @@ static void run_job(struct sim_device *d) {
         .seen_ctx = d,
         .stop = d->stop.n ? &d->stop : NULL,
     };
-    d->stop.cycles = d->totals.cycles;
+    d->stop.cycles = begin;
     d->stop.instructions = d->totals.instructions;
     for (int i = 0; i < EXEC_DOORBELLS; i++)
         run.exec.doorbell[i] = (int64_t)s->doorbell[i];
-    d->log_offset = d->totals.cycles;
+    d->log_offset = begin;
     d->log_seq = d->totals.instructions;
     job->fault = core_run(d->core, &run, &r);
     d->stopped = r.stopped;
-    d->stopped.cycle += d->totals.cycles;
+    d->stopped.cycle += begin;
     if (r.stopped.seq != TRACE_NO_SEQ) d->stopped.seq += d->totals.instructions;
-    const uint64_t start = d->clock;
-    d->clock += r.timing.cycles;
-    if (r.timing.nengine && !add_result(d, &r)) { // totals without it must not be reported
+    const uint64_t start = d->clock + gap;
+    d->clock = start + r.timing.cycles;
+    if (d->log && gap) log_gap(d, &r, begin - gap, begin);
+    if (r.timing.nengine && !add_result(d, &r, gap)) { // totals without it must not be reported
         npu_status_free(job->fault);
         job->fault = no_memory();
     }
     set_engine_registers(d, &r.timing);
+    if (job->entry && !job->fault)
+        job->fault = sim_launches_ran(&d->launches, d->counting ? d->core : NULL, r.timing.cycles);
     if (r.exec.irq_status) fw_host_program_irq(&d->port);
     if (!job->fault)
         fw_host_job_done(&d->port, start, d->clock);
@@ -245,6 +279,7 @@ static void device_close(void *device) {
     npu_ranges_deinit(&d->ranges);
     base_free(d->jobs);
     sim_totals_deinit(&d->totals);
+    sim_launches_deinit(&d->launches);
     base_free(d);
 }
 
@@ -345,7 +380,10 @@ static npu_status device_submit(void *device, const struct npu_submission *s, ui
         d->jobs_cap = cap;
     }
     struct sim_job *job = d->current = &d->jobs[d->njobs++];
-    *job = (struct sim_job){.ticket = ++d->last_ticket, .image = s->image};
+    *job = (struct sim_job){.ticket = ++d->last_ticket,
+                            .image = s->image,
+                            .entry = s->entry && s->entry->nlaunches ? s->entry : NULL,
+                            .launch = s->launch};
     struct ring_desc desc = {.version = RING_DESC_VERSION,
                              .size = RING_DESC_BYTES,
                              .cookie = job->ticket,
@@ -441,6 +479,8 @@ struct sim_device *sim_device_of(const struct npu_device *device) {
 
 void sim_device_begin(struct sim_device *d, struct trace_log *log) {
     sim_totals_clear(&d->totals);
+    sim_launches_deinit(&d->launches);
+    d->counting = true;
     d->stopped = (struct core_stopped){0};
     d->log = log;
 }
@@ -505,21 +545,26 @@ static uint64_t host_ps(const struct sim_device *d, const struct noise *noise, u
     return host_submit_ps(&host) + host_finish_ps(&host);
 }
 
-static uint64_t device_ps(const struct sim_device *d, uint64_t cycles) {
-    const struct kernel_clock clock = kernel_clock((uint64_t)d->hw.clock_npu_mhz);
-    return kernel_clock_ps(&clock, cycles);
+uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles) {
+    if (d->launches.count) return sim_launches_latency_ps(&d->launches);
+    return device_ps(d, cycles) + host_ps(d, NULL, 0);
 }
 
-uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles) {
-    return device_ps(d, cycles) + host_ps(d, NULL, 0);
+const struct sim_host *sim_device_host(const struct sim_device *d) {
+    return d->launches.count ? &d->launches.line.sum : NULL;
 }
 
 npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, uint64_t run,
                              struct sim_repeat *out) {
     struct core_result r;
-    if (d->totals.jobs != 1)
-        return npu_fail(USAGE, "%" PRIu64 " jobs ran, one can be repeated", d->totals.jobs);
     NPU_TRY(noise_check(&d->hw));
+    if (d->launches.count && d->launches.count == d->totals.jobs)
+        return sim_launches_repeat(&d->launches, d->core, d->model, (uint64_t)d->hw.clock_npu_mhz,
+                                   noise, run, out);
+    if (d->totals.jobs != 1)
+        return npu_fail(USAGE,
+                        "%" PRIu64 " jobs ran; one can be repeated, or the launches of one run",
+                        d->totals.jobs);
     const struct core_noise draws = {.noise = noise, .at = {.run = run}};
     NPU_TRY(core_repeat(d->core, &draws, NULL, NULL, &r));
     const uint64_t sampled = host_ps(d, noise, run);

@@ -7,7 +7,7 @@
 #include "runtime/base/alloc.h"
 #include "simulator/core/core.h"
 
-static void add_engine(struct sim_totals *t, const struct trace_engine *e) {
+static void add_engine(struct sim_totals *t, const struct trace_engine *e, uint64_t gap) {
     size_t i = 0;
     while (i < t->nengine && t->engine[i].engine != e->engine)
         i++;
@@ -16,6 +16,7 @@ static void add_engine(struct sim_totals *t, const struct trace_engine *e) {
         t->engine[i].cycles[c] += e->cycles[c];
     for (int w = 0; w < ISA_ENGINES; w++)
         t->engine[i].wait_for[w] += e->wait_for[w];
+    t->engine[i].cycles[TRACE_HOST] += gap;
     t->engine[i].instructions += e->instructions;
 }
 
@@ -72,17 +73,17 @@ static void add_dram(struct trace_dram *t, const struct trace_dram *d) {
     t->channels = d->channels;
 }
 
-bool sim_totals_add(struct sim_totals *t, const struct core_result *r) {
-    const uint64_t offset = t->cycles;
+bool sim_totals_add(struct sim_totals *t, const struct core_result *r, uint64_t gap) {
+    const uint64_t offset = t->cycles + gap;
     const size_t known = t->ntag;
     for (size_t i = 0; i < r->timing.nengine; i++)
-        add_engine(t, &r->timing.engine[i]);
+        add_engine(t, &r->timing.engine[i], gap);
     for (size_t i = 0; i < r->timing.ntag; i++)
         if (!add_tag(t, &r->timing.tag[i], known, offset)) return false;
     add_dram(&t->dram, &r->timing.dram);
     if (r->exec.spm_peak_bytes > t->spm_peak_bytes) t->spm_peak_bytes = r->exec.spm_peak_bytes;
     t->jobs++;
-    t->cycles += r->timing.cycles;
+    t->cycles = offset + r->timing.cycles;
     t->instructions += r->timing.instructions;
     t->exec_seconds += r->exec_seconds;
     t->run_seconds += r->run_seconds;

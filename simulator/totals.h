@@ -25,8 +25,9 @@ struct sim_totals {
     double exec_seconds, run_seconds; // host time of functional passes, and of timing run loops
 };
 
-/// Adds a job behind those before it: times of its tags move by their cycles. False: out of memory.
-bool sim_totals_add(struct sim_totals *t, const struct core_result *r);
+/// Adds a job behind those before it, for which all engines waited `gap` cycles (class HOST): times
+/// of its tags move by those cycles and the ones before. False: out of memory.
+bool sim_totals_add(struct sim_totals *t, const struct core_result *r, uint64_t gap);
 
 /// Forgets everything, keeps the memory.
 void sim_totals_clear(struct sim_totals *t);

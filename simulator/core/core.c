@@ -212,7 +212,8 @@ npu_status core_run(struct core *c, const struct core_job *job, struct core_resu
     }
     c->machine = units_new(&c->hw, c->program);
     if (!c->machine) return core_no_memory();
-    NPU_TRY(time_program(c, TRACE_NO_SEQ, NULL, job->events, job->events_ctx, out));
+    const struct core_noise later = {.at = {.start_ps = job->start_ps}};
+    NPU_TRY(time_program(c, TRACE_NO_SEQ, &later, job->events, job->events_ctx, out));
     if (out->timing.end != UNITS_HALTED) {
         core_timing_deadlock(c, &out->timing);
         c->fault.has_cycle = true;
@@ -235,4 +236,32 @@ npu_status core_repeat(struct core *c, const struct core_noise *noise, trace_sin
     units_reset(c->machine);
     out->exec = *exec_stats_of(c->exec);
     return time_program(c, TRACE_NO_SEQ, noise, events, events_ctx, out);
+}
+
+struct units_program *core_take(struct core *c) {
+    if (!c->halted) return NULL;
+    struct units_program *fresh = units_program_new(&c->hw), *taken = c->program;
+    if (!fresh) return NULL;
+    units_free(c->machine);
+    c->machine = NULL;
+    c->halted = false;
+    c->program = fresh;
+    units_program_trim(taken);
+    return taken;
+}
+
+npu_status core_again(struct core *c, const struct units_program *p, const struct core_noise *noise,
+                      uint64_t *cycles, double *seconds) {
+    struct core_result r = {0};
+    c->halted = false;
+    units_free(c->machine);
+    c->machine = units_new(&c->hw, p);
+    if (!c->machine) return core_no_memory();
+    npu_status st = time_program(c, TRACE_NO_SEQ, noise, NULL, NULL, &r);
+    if (!st) NPU_ASSERT(r.timing.end == UNITS_HALTED); // it did before, and noise stops nothing
+    *cycles = r.timing.cycles;
+    *seconds = r.run_seconds;
+    units_free(c->machine); // the records are the caller's
+    c->machine = NULL;
+    return st;
 }

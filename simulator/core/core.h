@@ -52,8 +52,9 @@ struct core_stopped {
 };
 
 struct core_job {
-    struct exec_job exec;                  // its sinks are the core's; leave them 0
-    uint64_t code_address;                 // device address of the code: instruction fetch reads it
+    struct exec_job exec;  // its sinks are the core's; leave them 0
+    uint64_t start_ps;     // after the start of the run, of a later launch: refreshes go on
+    uint64_t code_address; // device address of the code: instruction fetch reads it
     const struct npu_program_image *image; // names for faults; may be NULL
     trace_sink *events;                    // may be NULL
     void *events_ctx;
@@ -97,5 +98,15 @@ struct core_noise {
 /// when there is no such job.
 NPU_MUST_USE npu_status core_repeat(struct core *c, const struct core_noise *noise,
                                     trace_sink *events, void *events_ctx, struct core_result *out);
+
+/// Takes the records of the last job that halted out of the core, for core_again; free with
+/// units_program_free. NULL: out of memory, or there is none.
+struct units_program *core_take(struct core *c);
+
+/// Times records that core_take gave once more: *cycles, and *seconds of the run loop. Then
+/// core_repeat has no job any more.
+NPU_MUST_USE npu_status core_again(struct core *c, const struct units_program *p,
+                                   const struct core_noise *noise, uint64_t *cycles,
+                                   double *seconds);
 
 #endif

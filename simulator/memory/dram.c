@@ -33,7 +33,7 @@ static bool allocate(struct dram *d) {
         c->read.item = base_alloc_array(entries, sizeof *c->read.item);
         c->write.item = base_alloc_array(entries, sizeof *c->write.item);
         if (!c->bank || !c->read.item || !c->write.item) return false;
-        d->default_phase[i] = d->t.refi * (2 * i + 1) / (2 * n);
+        d->default_phase[i] = dram_first_ps(&d->t, i, n);
     }
     return true;
 }

@@ -95,6 +95,10 @@ void dram_cross(struct dram *d, uint64_t edge_ps);
 /// refreshed one by one. 0: this memory has no refresh that stops anybody (none, ideal, or fast).
 uint64_t dram_refresh_round_ps(const struct hw *hw);
 
+/// First refresh of a channel where nobody says otherwise: channels in turn. dram_refresh_round_ps
+/// is not 0.
+uint64_t dram_refresh_first_ps(const struct hw *hw, int channel);
+
 /// Period of the memory's command clock; 0 for ideal.
 uint64_t dram_clock_ps(const struct hw *hw);
 

@@ -84,6 +84,8 @@ struct dram {
 
 /// Fills the timing of a description's standard and policy.
 void dram_timing_init(struct dram_timing *t, const struct hw *hw);
+/// First refresh of one of so many channels.
+uint64_t dram_first_ps(const struct dram_timing *t, uint64_t channel, uint64_t channels);
 
 /// Sets a channel's next decision.
 void dram_schedule(struct dram *d, int channel, uint64_t at_ps);

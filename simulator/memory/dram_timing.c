@@ -74,6 +74,16 @@ uint64_t dram_refresh_round_ps(const struct hw *hw) {
     return t.per_bank ? t.refi * (uint64_t)t.banks : t.refi;
 }
 
+uint64_t dram_first_ps(const struct dram_timing *t, uint64_t channel, uint64_t channels) {
+    return t->refi * (2 * channel + 1) / (2 * channels);
+}
+
+uint64_t dram_refresh_first_ps(const struct hw *hw, int channel) {
+    struct dram_timing t;
+    dram_timing_init(&t, hw);
+    return dram_first_ps(&t, (uint64_t)channel, (uint64_t)hw->dram_channels);
+}
+
 uint64_t dram_clock_ps(const struct hw *hw) {
     return hw->dram_standard < STANDARDS ? (uint64_t)standards[hw->dram_standard].tck_ps : 0;
 }

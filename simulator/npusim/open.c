@@ -30,7 +30,10 @@ static npu_status open_device(struct npusim *s) {
 // The host that the options ask for.
 static npu_status open_host(struct npusim *s) {
     const struct npusim_options *o = s->o;
-    const bool asked = o->versus || (o->noise >> NOISE_HOST & 1U);
+    const struct npu_program_image *image = npu_program_image_of(s->program);
+    const int entry = container_find_entry(image, o->entry);
+    const bool eager = entry >= 0 && image->entries[entry].nlaunches,
+               asked = eager || o->versus || (o->noise >> NOISE_HOST & 1U);
     if (o->host && strcmp(o->host, "none") == 0) return NULL;
     if (o->host)
         NPU_TRY_NOTE(host_model_load(o->host, &s->host), "--host %s", o->host);

@@ -2,6 +2,7 @@
 // Adds files, runs and outputs to the view of the run, and lets the views write.
 #define _POSIX_C_SOURCE 200809L // nl_langinfo
 #include "simulator/npusim/report.h"
+#include "simulator/line.h"
 
 #include <inttypes.h>
 #include <langinfo.h>
@@ -52,6 +53,7 @@ static void summary(const struct npusim *s, const struct sim_totals *t, const st
            t->cycles, (double)t->cycles / (double)hw->clock_npu_mhz, hw->clock_npu_mhz);
     printf("; %" PRIu64 " instructions", t->instructions);
     if (t->jobs > 1) printf(", %" PRIu64 " submissions", t->jobs);
+    if (s->host && sim_device_host(sim_device_of(s->device))) printf(", the host's time included");
     if (runs->median_seconds > 0)
         printf("; simulated at %.1f M cycles/s", (double)t->cycles / runs->median_seconds / 1e6);
     printf("\n");
@@ -112,6 +114,21 @@ static npu_status views(struct npusim *s, const struct trace_run *run,
     return s->o->report ? trace_report_write(run, s->o->report) : NULL;
 }
 
+static struct trace_host launches_of(const struct npusim *s, const struct sim_totals *t) {
+    const struct sim_device *d = sim_device_of(s->device);
+    const struct sim_host *h = sim_device_host(d);
+    if (!h) return (struct trace_host){0};
+    const double latency = (double)sim_device_latency_ps(d, t->cycles) * 1e-6;
+    return (struct trace_host){.launches = h->launches,
+                               .views = h->views,
+                               .source = s->host ? host_model_source(s->host) : NULL,
+                               .launch_us = (double)h->launch_ps * 1e-6,
+                               .view_us = (double)h->view_ps * 1e-6,
+                               .full_us = (double)h->full_ps * 1e-6,
+                               .bubble_cycles = h->bubble_cycles,
+                               .latency_us = latency};
+}
+
 npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const struct hw *hw,
                          const struct trace_log *log, const struct npusim_runs *runs,
                          const char *fault) {
@@ -127,6 +144,7 @@ npu_status npusim_report(struct npusim *s, const struct sim_totals *t, const str
     v.run.fault = fault;
     v.run.stopped = s->stopped;
     v.run.host_seconds = runs->host_seconds;
+    if (!early) v.run.launches = launches_of(s, t);
     if (!early) v.run.runs = runs->view;
     v.run.input = inputs_of(s);
     v.run.ninput = s->in.n;

@@ -20,7 +20,6 @@ struct job {
     enum noise_source source[NOISE_SOURCES];
     int nsource;           // sets beside the first
     uint64_t quiet_cycles; // of the run without noise
-    bool many;             // several submissions, which only run again as a whole
 };
 
 // ---- one run -----------------------------------------------------------------------------------
@@ -28,15 +27,7 @@ struct job {
 static npu_status again(struct job *j, const struct noise *noise, uint64_t run,
                         struct shard_result *out) {
     struct sim_repeat r = {0};
-    if (j->many && noise->sources == NOISE_OFF) {
-        sim_device_begin(j->device, NULL);
-        NPU_TRY(npu_session_run(j->s->session, NULL));
-        const struct sim_totals *t = sim_device_totals(j->device);
-        r = (struct sim_repeat){.cycles = t->cycles, .seconds = t->run_seconds};
-        r.latency_ps = sim_device_latency_ps(j->device, t->cycles);
-    } else {
-        NPU_TRY(sim_device_repeat(j->device, noise, run, &r));
-    }
+    NPU_TRY(sim_device_repeat(j->device, noise, run, &r));
     *out = (struct shard_result){r.cycles, r.latency_ps, r.sampled_ps, r.seconds};
     if (noise->sources == NOISE_OFF) NPU_ASSERT(r.cycles == j->quiet_cycles);
     return NULL;
@@ -139,8 +130,7 @@ npu_status npusim_runs_take(struct npusim *s, struct npusim_runs *out) {
                     .device = d,
                     .n = s->o->runs,
                     .first = s->o->first_run,
-                    .quiet_cycles = first.cycles,
-                    .many = first.jobs != 1};
+                    .quiet_cycles = first.cycles};
     *out = (struct npusim_runs){.n = j.n, .cycles = first.cycles};
     NPU_TRY(noise_check(sim_device_hw(d)));
     plan(&j, s->o);

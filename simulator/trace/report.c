@@ -151,6 +151,19 @@ static json_t *inputs(const struct trace_run *run) {
     return list;
 }
 
+static json_t *launches(const struct trace_host *h) {
+    json_t *o = json_object();
+    json_object_set_new(o, "launches", number(h->launches));
+    json_object_set_new(o, "views", number(h->views));
+    json_object_set_new(o, "host_model", h->source ? text(h->source) : json_null());
+    json_object_set_new(o, "launch_us", json_real(h->launch_us));
+    json_object_set_new(o, "view_us", json_real(h->view_us));
+    json_object_set_new(o, "queue_full_us", json_real(h->full_us));
+    json_object_set_new(o, "bubble_cycles", number(h->bubble_cycles));
+    json_object_set_new(o, "latency_us", json_real(h->latency_us));
+    return o;
+}
+
 static json_t *outputs(const struct trace_run *run) {
     json_t *list = json_array();
     for (size_t i = 0; i < run->noutput; i++) {
@@ -211,6 +224,7 @@ npu_status trace_report_text(const struct trace_run *run, struct str *out) {
     json_object_set_new(o, "spm", spm);
     json_object_set_new(o, "bounds", bounds(run, &b));
     json_object_set_new(o, "runs", distribution);
+    if (run->launches.launches) json_object_set_new(o, "eager", launches(&run->launches));
     json_object_set_new(o, "host", host(run));
     json_object_set_new(o, "inputs", inputs(run));
     json_object_set_new(o, "outputs", outputs(run));

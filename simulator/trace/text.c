@@ -23,6 +23,24 @@ static double micros(const struct trace_run *run, double cycles) {
     return cycles / (double)run->hw->clock_npu_mhz;
 }
 
+// The host's part of an eager program.
+static void eager(const struct trace_run *run, struct str *s) {
+    const struct trace_host *h = &run->launches;
+    char bubble[TEXT_NUMBER_BYTES];
+    str_printf(s, "eager    %" PRIu64 " launches, %" PRIu64 " calls that launch nothing\n",
+               h->launches, h->views);
+    if (!h->source) {
+        str_puts(s, "host     takes no time\n");
+        return;
+    }
+    str_printf(s,
+               "host     %.2f us in launches, %.2f us in other calls, %.2f us before a full queue; "
+               "the device waits %s cycles for it\n",
+               h->launch_us, h->view_us, h->full_us, text_format_grouped(bubble, h->bubble_cycles));
+    str_printf(s, "         latency %.2f us; times of the host are medians of a model: %s\n",
+               h->latency_us, h->source);
+}
+
 static void header(const struct trace_run *run, const struct trace_bounds *b, struct str *s) {
     char a[TEXT_NUMBER_BYTES], i[TEXT_NUMBER_BYTES];
     str_printf(s, "program  %s\n", run->program ? run->program : "(unnamed)");
@@ -36,6 +54,7 @@ static void header(const struct trace_run *run, const struct trace_bounds *b, st
     str_printf(s, "run      %s cycles, %.2f us, %s instructions\n",
                text_format_grouped(a, run->cycles), micros(run, (double)run->cycles),
                text_format_grouped(i, run->instructions));
+    if (run->launches.launches) eager(run, s);
     if (b->ideal_cycles > 0)
         str_printf(s, "bounds   %.2f x ideal, %.2f x mapped\n",
                    (double)run->cycles / b->ideal_cycles,

@@ -124,6 +124,16 @@ struct trace_whatif {
     double predicted_us, rerun_us;
 };
 
+/// What the host did for an eager program.
+struct trace_host {
+    uint64_t launches, views; ///< launches 0: the program was submitted whole
+    const char *source;       ///< of the model that its times are drawn from; NULL: none, all are 0
+    double launch_us, view_us;
+    double full_us;         ///< it waited since the queue was full
+    uint64_t bubble_cycles; ///< all engines waited for it: their class HOST
+    double latency_us;      ///< of the run, as the host sees it
+};
+
 struct trace_run {
     const char *program, *target;
     const struct hw *hw;
@@ -142,6 +152,7 @@ struct trace_run {
     const struct trace_work *work; ///< may be NULL
     size_t nwork;
     struct trace_runs runs;
+    struct trace_host launches;
     const struct trace_input *input;
     size_t ninput;
     const struct trace_output *output;

@@ -19,6 +19,13 @@ void units_jitter(struct units_jitter *j, const struct hw *hw, const struct nois
         NPU_ASSERT(hw->dram_channels <= UNITS_CHANNELS);
         noise_refresh(noise, at, round, (int)hw->dram_channels, j->refresh_phase_ps);
         options->refresh_phase_ps = j->refresh_phase_ps;
+    } else if (at->start_ps && round && hw->dram_channels <= UNITS_CHANNELS) { // they go on
+        const uint64_t gone = at->start_ps % round;
+        for (int i = 0; i < (int)hw->dram_channels; i++) {
+            const uint64_t first = dram_refresh_first_ps(hw, i);
+            j->refresh_phase_ps[i] = first >= gone ? first - gone : first + round - gone;
+        }
+        options->refresh_phase_ps = j->refresh_phase_ps;
     }
     if (noise_on(noise, NOISE_CONTENTION) && noise_traffic_begin(&j->traffic, hw, noise, at)) {
         options->traffic = next_request;

@@ -13,7 +13,8 @@ struct units_jitter {
     struct noise_traffic traffic;
 };
 
-/// Sets what `noise` has on of refresh, contention and clock (none when it is NULL), for a launch
+/// Sets what `noise` has on of refresh, contention and clock (none when it is NULL, but that
+/// refreshes go on from launch to launch), for a launch
 /// on a machine of that description, which noise_check accepts. Storage and `noise` are lent to
 /// the options.
 void units_jitter(struct units_jitter *j, const struct hw *hw, const struct noise *noise,

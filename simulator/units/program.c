@@ -56,6 +56,29 @@ static bool reserve(void *array, uint64_t count, uint64_t *capacity, uint64_t mo
     return true;
 }
 
+static void trim(void *array, uint64_t count, uint64_t *capacity, size_t size) {
+    void *old;
+    memcpy(&old, array, sizeof old);
+    if (count == *capacity || !old) return;
+    void *less = base_realloc(old, (size_t)(count ? count : 1) * size);
+    if (!less) return; // it stays as large as it is
+    memcpy(array, &less, sizeof less);
+    *capacity = count ? count : 1;
+}
+
+void units_program_trim(struct units_program *p) {
+    trim(&p->rec, p->count, &p->capacity, sizeof *p->rec);
+    trim(&p->transfer, p->ntransfer, &p->transfer_capacity, sizeof *p->transfer);
+    trim(&p->row, p->nrow, &p->row_capacity, sizeof *p->row);
+    trim(&p->tag, p->ntag, &p->tag_capacity, sizeof *p->tag);
+}
+
+uint64_t units_program_bytes(const struct units_program *p) {
+    return sizeof *p + p->capacity * sizeof *p->rec + p->transfer_capacity * sizeof *p->transfer +
+           p->row_capacity * sizeof *p->row + p->tag_capacity * sizeof *p->tag +
+           p->nslot * sizeof *p->slot;
+}
+
 static uint64_t tag_slot(const struct units_program *p, uint32_t tag) {
     uint64_t s = (tag * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (p->nslot - 1);
     while (p->slot[s] && p->tag[p->slot[s] - 1] != tag)

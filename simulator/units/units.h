@@ -41,6 +41,12 @@ void units_program_code(struct units_program *p, uint64_t address, uint64_t byte
 npu_status units_sink(void *ctx, const struct exec_dyn *dyn);
 npu_status units_rows_sink(void *ctx, uint64_t seq, const int64_t *row, int64_t nrow);
 
+/// Gives back memory that the records do not take.
+void units_program_trim(struct units_program *p);
+
+/// Bytes that it takes.
+uint64_t units_program_bytes(const struct units_program *p);
+
 /// Records so far.
 uint64_t units_program_count(const struct units_program *p);
 

@@ -9,6 +9,7 @@
 #include "runtime/include/npu/simulator.h"
 #include "simulator/device.h"
 #include "simulator/exec/fault.h"
+#include "simulator/line.h"
 #include "toolchain/asm/asm.h"
 
 struct rig {
@@ -126,6 +127,68 @@ Test(device_sim, totals_add_up_over_jobs) {
     cr_assert_eq(again.cycles, one);
     trace_log_free(&log);
     deinit(&r);
+}
+
+static const char launches[] =
+    ".program \"two\"\n.target \"tiny\"\n.input \"x\" f32[64] at=0x0\n"
+    ".output \"y\" f32[64] at=0x100\n.segment io at=0x0 bytes=512 align=64\n"
+    ".segment scratch at=0x200 bytes=256 align=64\n.segment code at=0x300 align=64\n.dram 8192\n"
+    ".entry \"main\" at=A views=2\n.launch at=A tag=1 views=3 op=\"relu\" graph=\"map\"\n"
+    ".launch at=B tag=2 op=\"add\" graph=\"map\"\n"
+    "A:\n  dma.copy @dma0 src=dram:f32+0x0[64:1] dst=dram:f32+0x200[64:1] tag=1\n  halt tag=1\n"
+    "B:\n  dma.copy @dma0 src=dram:f32+0x200[64:1] dst=spm:f32+0x0[64:1] signal=1:1:done tag=2\n"
+    "  v.map out=spm:f32+0x100[64:1] in0=spm:f32+0x0[64:1] in1=spm:f32+0x0[64:1] chain=(add in1) "
+    "wait=1:1 signal=2:1:done tag=2\n"
+    "  dma.copy @dma0 src=spm:f32+0x100[64:1] dst=dram:f32+0x100[64:1] wait=2:1 tag=2\n"
+    "  halt tag=2\n";
+
+// Launches of an eager run: they wait for the host, which is counted, and are timed again.
+Test(device_sim, launches_with_a_host) {
+    struct rig r;
+    struct npu_run_info info;
+    struct trace_log log = {0};
+    struct host_model *host = NULL;
+    init(&r, launches);
+    struct sim_device *d = sim_device_of(r.device);
+    sim_device_begin(d, NULL);
+    run_doubler(&r, 1, &info);
+    const struct sim_totals *t = sim_device_totals(d);
+    const uint64_t alone = t->cycles;
+    cr_assert_eq(t->jobs, 2);
+    cr_assert_not_null(sim_device_host(d));
+    cr_expect_eq(sim_device_host(d)->views, 3);
+    cr_assert_null(host_model_default(&host));
+    sim_device_set_host(d, host);
+    sim_device_begin(d, &log);
+    run_doubler(&r, 2, &info);
+    const struct sim_host *h = sim_device_host(d);
+    cr_expect_gt(h->bubble_cycles, 0);
+    for (size_t i = 0; i < t->nengine; i++) {
+        uint64_t sum = 0;
+        for (int c = 0; c < TRACE_CLASSES; c++)
+            sum += t->engine[i].cycles[c];
+        cr_expect_eq(sum, t->cycles);
+        cr_expect_eq(t->engine[i].cycles[TRACE_HOST], h->bubble_cycles);
+    }
+    cr_expect_gt(t->cycles, alone);
+    cr_assert_null(trace_log_finish(&log));
+    for (size_t i = 0; i < log.states; i++) // no hole between the states of an engine
+        cr_expect_eq(log.state[i].from,
+                     i && log.state[i - 1].engine == log.state[i].engine ? log.state[i - 1].to : 0);
+    struct sim_repeat again, noisy;
+    for (uint64_t run = 0; run < 3; run++) {
+        cr_assert_null(sim_device_repeat(d, NULL, run, &again));
+        cr_expect_eq(again.cycles, t->cycles);
+        cr_expect_eq(again.latency_ps, sim_device_latency_ps(d, t->cycles));
+    }
+    const struct noise all = {.sources = NOISE_ALL, .seed = 1};
+    cr_assert_null(sim_device_repeat(d, &all, 4, &noisy));
+    cr_assert_null(sim_device_repeat(d, &all, 4, &again));
+    cr_expect_eq(again.latency_ps, noisy.latency_ps);
+    cr_expect_neq(noisy.latency_ps, sim_device_latency_ps(d, t->cycles));
+    trace_log_free(&log);
+    deinit(&r);
+    host_model_free(host);
 }
 
 Test(device_sim, a_fault_ends_its_job_and_the_next_one_runs) {
