@@ -5,6 +5,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -188,6 +189,15 @@ static npu_status check(const struct npusim_options *o) {
     if (o->no_data && wants_values)
         return npu_fail(USAGE, "--no-data computes no outputs: it excludes --output, --outputs, "
                                "--expect and --expects");
+    if (o->by_source && !(o->noise & (o->noise - 1)))
+        return npu_fail(USAGE,
+                        "--by-source %" PRIu64
+                        ": shares of the variance need two sources of --noise at least",
+                        o->by_source);
+    if (o->by_source && (o->by_source < 2 || o->by_source > o->runs))
+        return npu_fail(USAGE,
+                        "--by-source %" PRIu64 ": expected 0, or 2 to --runs, which is %" PRIu64,
+                        o->by_source, o->runs);
     if (o->no_data && o->check_layers)
         return npu_fail(USAGE, "--no-data computes no values, which --check-layers compares");
     if (o->no_data && (o->crc || o->crc_against))

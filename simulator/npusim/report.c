@@ -69,7 +69,7 @@ static bool locale_is_utf8(void) {
 
 // Several runs that may differ, or two programs.
 static npu_status distributions(const struct npusim *s, const struct npusim_runs *runs) {
-    if (!s->o->versus && (runs->n < 2 || s->o->noise == NOISE_OFF)) return NULL;
+    if (!s->o->versus && s->o->noise == NOISE_OFF) return NULL;
     struct str text = {0};
     npusim_runs_print(&runs->view, locale_is_utf8(), &text);
     npu_status st = str_status(&text);

@@ -105,8 +105,20 @@ class Jitter(unittest.TestCase):
         out = self.npusim("--runs", n, "--noise", "refresh,contention", "--by-source", n)[0]
         self.assertIn("need not add up", out)
         self.assertIn("nothing is sampled from a fitted model", out)
-        self.assertEqual(self.runs("--runs", n, "--noise", "refresh", "--by-source", n)["by_source"], {})
+        self.assertEqual(self.runs("--runs", n, "--noise", "refresh,contention", "--by-source", 0)["by_source"], {})
         self.assertEqual(self.runs("--runs", n, "--noise", DEVICE)["by_source"], {}) # fewer than 100 runs
+
+    def test_shares_that_cannot_be_are_refused(self):
+        for noise, n, part in (("refresh", 5, "two sources"), ("off", 5, "two sources"), ("all", 11, "2 to --runs, which is 10"), ("all", 1, "2 to --runs")):
+            done = subprocess.run([BUILD / "bin/npusim", self.tmp / "f16.npu", "--no-data", "--runs", "10", "--noise", noise, "--by-source", str(n)],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(part, done.stderr)
+
+    def test_one_run_with_noise_is_shown(self):
+        out, report = self.npusim("--noise", "refresh,contention")
+        self.assertIn("latency of 1 run from number 0, noise refresh,contention", out)
+        self.assertNotEqual(report["runs"]["times_us"][0], report["runs"]["quiet_us"])
 
     def test_versus(self):
         out, report = self.npusim("--runs", 12, "--noise", DEVICE, "--versus", self.tmp / "f32.npu", "--host", "none")
