@@ -132,7 +132,8 @@ npu_status spm_map_init(struct spm_map *m, const struct trace_run *run, const st
     if (!log->touches || run->hw->spm_bytes < SPM_MAP_ROWS) return NULL;
     m->rows = SPM_MAP_ROWS;
     m->columns = SPM_MAP_COLUMNS;
-    m->row_bytes = ((uint64_t)run->hw->spm_bytes + SPM_MAP_ROWS - 1) / SPM_MAP_ROWS;
+    const uint64_t used = run->spm_peak_bytes ? run->spm_peak_bytes : (uint64_t)run->hw->spm_bytes;
+    m->row_bytes = (used + SPM_MAP_ROWS - 1) / SPM_MAP_ROWS;
     m->cell = base_alloc_array((size_t)m->rows * m->columns, sizeof *m->cell);
     m->live = base_alloc_array(m->columns, sizeof *m->live);
     struct access *list = base_alloc_array(log->touches, sizeof *list);

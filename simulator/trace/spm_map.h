@@ -11,7 +11,7 @@ enum { SPM_MAP_ROWS = 256, SPM_MAP_COLUMNS = 1024 };
 
 struct spm_map {
     uint32_t rows, columns;
-    uint64_t row_bytes;  ///< bytes of the scratchpad per row
+    uint64_t row_bytes;  ///< bytes of the scratchpad per row; the rows cover what the run uses
     uint32_t *cell;      ///< owned: [rows][columns], index of a layer + 1; 0: nothing lives
     uint64_t *live;      ///< owned, per column: bytes that live at most in it, whole rows
     uint64_t peak_bytes; ///< most of them

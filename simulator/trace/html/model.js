@@ -74,6 +74,18 @@ const model = (() => {
     return known.filter((e) => e >= 0).map((e) => track(e, ids[e], d.column));
   }
 
+  // What each engine did all the time: starts and classes, without gaps.
+  function states(d) {
+    const out = new Map(), s = d.state;
+    for (let k = 0, n = s.engine ? s.engine.length : 0; k < n;) {
+      let end = k;
+      while (end < n && s.engine[end] === s.engine[k]) end++;
+      out.set(s.engine[k], { n: end - k, from: s.start.subarray(k, end), cls: s.class.subarray(k, end), cycles: s.cycles.subarray(k, end) });
+      k = end;
+    }
+    return out;
+  }
+
   async function make() {
     const d = await data.load();
     const layers = layersOf(d);
@@ -84,7 +96,7 @@ const model = (() => {
     return {
       d, c: d.column, report: d.report, tables: d.tables, cycles: d.report.cycles,
       us: (cycle) => cycle / d.report.clock_mhz,
-      layers, kernels, tracks: engines(d),
+      layers, kernels, tracks: engines(d), states: states(d),
       layerOf: (i) => layerOfTag[d.column.tag[i]],
     };
   }

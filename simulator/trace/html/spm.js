@@ -61,7 +61,7 @@ const spm = (() => {
       return layer ? [...input.layerRows(layer - 1).slice(0, 2), where] : ["nothing lives here", where];
     };
     return memory.canvasPlot(H, "Scratchpad: whose data live where",
-      `From the write that brings them to their last read, in ${format.integer(t.rows)} rows of ${format.bytes(t.row_bytes)} and ${format.integer(t.columns)} columns of time; a cell has the colour of the layer that wrote it, the last one when there were several.`, draw, about);
+      `From the write that brings them to their last read, in ${format.integer(t.rows)} rows of ${format.bytes(t.row_bytes)} (the part of ${format.bytes(m.report.spm.capacity_bytes)} that is used) and ${format.integer(t.columns)} columns of time; a cell has the colour of the layer that wrote it, the last one when there were several.`, draw, about);
   }
 
   return { plot };

@@ -101,7 +101,31 @@ const tracks = (() => {
     rects.fill(g);
   }
 
+  // The class that an engine was in, over the whole lane; where there are more than pixels, that in
+  // the middle of each.
+  function classes(g, m, s, lane) {
+    const rects = batch(), scale = lane.w / (lane.to - lane.from);
+    const add = (cls, x, w) => {
+      const key = m.tables.class_keys[cls];
+      if (key !== "idle") rects.add(theme.state(key), lane.x + x, lane.y, w, lane.h);
+    };
+    const first = Math.max(0, model.last(s.from, lane.from, s.n)), last = model.last(s.from, lane.to, s.n);
+    if (last - first < SINGLE * lane.w) {
+      for (let k = first; k <= last; k++) {
+        const x0 = Math.max(0, (s.from[k] - lane.from) * scale), x1 = Math.min(lane.w, (s.from[k] + s.cycles[k] - lane.from) * scale);
+        if (x1 > x0) add(s.cls[k], x0, x1 - x0);
+      }
+    } else {
+      for (let x = 0; x < lane.w; x++) add(s.cls[Math.max(0, model.last(s.from, lane.from + (x + 0.5) / scale, s.n))], x, 1);
+    }
+    rects.fill(g);
+  }
+
   function draw(g, m, t, lane, mode, paint) {
+    if (mode === "state" && m.states.has(t.engine)) {
+      classes(g, m, m.states.get(t.engine), lane);
+      return;
+    }
     if (!t.n) return;
     const [first, last] = inWindow(t, lane.from, lane.to);
     if (last - first < SINGLE * lane.w) singles(g, m, t, lane, first, Math.min(t.n - 1, last + 1), mode, paint);
