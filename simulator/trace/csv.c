@@ -30,9 +30,7 @@ static void field(struct str *s, const char *text) {
 }
 
 static void row(const struct trace_run *run, const struct trace_event *e, struct str *s) {
-    struct trace_name name = {.layer = -1};
-    if (run->lookup && !run->lookup(run->lookup_ctx, e->tag, &name))
-        name = (struct trace_name){.layer = -1};
+    const struct trace_name name = trace_name_of(run, e->tag);
     const struct isa_insn_desc *d = isa_find((unsigned)e->opcode);
     str_printf(s, "%" PRIu64 ",%s,%s,%" PRIu32 ",", e->seq, isa_engine_name(e->engine),
                d ? d->text : "?", e->tag);
@@ -67,16 +65,14 @@ npu_status trace_csv_write(const struct trace_run *run, const struct trace_log *
 
 static void layer(const struct trace_run *run, const struct trace_layer *l, struct str *s) {
     const struct trace_tag *t = &l->total;
-    const bool worked = t->end > t->start;
     const char *const name[] = {l->name.name, l->name.op, l->name.kernel, l->name.node};
     str_printf(s, "%" PRIu32, l->tag);
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         str_putc(s, ',');
         field(s, name[i]);
     }
-    str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f", worked ? t->start : t->first,
-               worked ? t->end : t->last, l->cycles,
-               (double)l->cycles / (double)run->hw->clock_npu_mhz);
+    str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f", trace_tag_start(t), trace_tag_end(t),
+               l->cycles, (double)l->cycles / (double)run->hw->clock_npu_mhz);
     str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->macs,
                t->elems, t->mxu_cycles, t->vec_cycles, t->dma_cycles, t->instructions);
     str_printf(s, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6f,%s\n", t->dram_read, t->dram_write,

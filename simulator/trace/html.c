@@ -43,13 +43,11 @@ static npu_status tag_layers(struct trace_html *h) {
     h->layer_of_tag = base_alloc_array(h->run->ntag + 1, sizeof *h->layer_of_tag);
     if (!h->layer_of_tag) return npu_fail(NO_MEMORY, "no memory for %zu tags", h->run->ntag);
     for (size_t i = 0; i < h->run->ntag; i++) {
-        struct trace_name name = {.layer = -1};
         const uint32_t tag = h->run->tag[i].tag;
-        const bool known = h->run->lookup && h->run->lookup(h->run->lookup_ctx, tag, &name);
+        const struct trace_name name = trace_name_of(h->run, tag);
         h->layer_of_tag[i] = -1;
         for (size_t l = 0; l < h->nlayer && h->layer_of_tag[i] < 0; l++)
-            if (known && name.layer >= 0 ? h->layer[l].name.layer == name.layer
-                                         : h->layer[l].tag == tag)
+            if (name.layer >= 0 ? h->layer[l].name.layer == name.layer : h->layer[l].tag == tag)
                 h->layer_of_tag[i] = (int)l;
     }
     return NULL;

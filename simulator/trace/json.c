@@ -105,15 +105,8 @@ static void arrows_of(struct json_view *v, const struct arrows *a, size_t index,
     if (e->cause_seq < a->seqs) arrow_end(v, e, false, tid, from);
 }
 
-static void lookup(const struct json_view *v, uint32_t tag, struct trace_name *name) {
-    *name = (struct trace_name){.layer = -1};
-    if (v->run->lookup && !v->run->lookup(v->run->lookup_ctx, tag, name))
-        *name = (struct trace_name){.layer = -1};
-}
-
 static void slice(struct json_view *v, const struct trace_event *e, int tid, uint64_t to) {
-    struct trace_name name;
-    lookup(v, e->tag, &name);
+    const struct trace_name name = trace_name_of(v->run, e->tag);
     const struct isa_insn_desc *d = isa_find((unsigned)e->opcode);
     json_open(v, 'X', JSON_ENGINES, tid);
     json_ts(v, e->start);
@@ -265,8 +258,7 @@ static npu_status layers(struct json_view *v) {
     NPU_TRY(trace_layers(v->run, &l, &n));
     for (size_t i = 0; i < n; i++) {
         const struct trace_tag *t = &l[i].total;
-        const bool worked = t->end > t->start;
-        const uint64_t from = worked ? t->start : t->first, to = worked ? t->end : t->last;
+        const uint64_t from = trace_tag_start(t), to = trace_tag_end(t);
         const size_t known = lanes.n, lane = lane_for(&lanes, from, to);
         if (lane == NONE) {
             st = no_memory(v);

@@ -9,6 +9,20 @@
 #include "runtime/base/alloc.h"
 #include "simulator/trace/trace.h"
 
+struct trace_name trace_name_of(const struct trace_run *run, uint32_t tag) {
+    struct trace_name name = {.layer = -1};
+    if (run->lookup && run->lookup(run->lookup_ctx, tag, &name)) return name;
+    return (struct trace_name){.layer = -1};
+}
+
+uint64_t trace_tag_start(const struct trace_tag *t) {
+    return t->end > t->start ? t->start : t->first;
+}
+
+uint64_t trace_tag_end(const struct trace_tag *t) {
+    return t->end > t->start ? t->end : t->last;
+}
+
 static void add(struct trace_tag *sum, const struct trace_tag *t) {
     if (!sum->instructions || t->first < sum->first) sum->first = t->first;
     if (t->last > sum->last) sum->last = t->last;
@@ -40,16 +54,16 @@ static const char *bound(const struct trace_run *run, const struct trace_layer *
 
 static int by_end(const void *a, const void *b) {
     const struct trace_layer *x = a, *y = b;
-    const uint64_t p = x->total.end > x->total.start ? x->total.end : x->total.last;
-    const uint64_t q = y->total.end > y->total.start ? y->total.end : y->total.last;
+    const uint64_t p = trace_tag_end(&x->total);
+    const uint64_t q = trace_tag_end(&y->total);
     if (p != q) return p < q ? -1 : 1;
     return x->tag < y->tag ? -1 : x->tag > y->tag;
 }
 
 static int by_start(const void *a, const void *b) {
     const struct trace_layer *x = a, *y = b;
-    const uint64_t p = x->total.end > x->total.start ? x->total.start : x->total.first;
-    const uint64_t q = y->total.end > y->total.start ? y->total.start : y->total.first;
+    const uint64_t p = trace_tag_start(&x->total);
+    const uint64_t q = trace_tag_start(&y->total);
     if (p != q) return p < q ? -1 : 1;
     return x->tag < y->tag ? -1 : x->tag > y->tag;
 }
@@ -65,7 +79,7 @@ static void finish(const struct trace_run *run, struct trace_layer *l, size_t n)
     qsort(l, n, sizeof *l, by_end);
     uint64_t front = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t end = l[i].total.end > l[i].total.start ? l[i].total.end : l[i].total.last;
+        uint64_t end = trace_tag_end(&l[i].total);
         if (end > run->cycles) end = run->cycles;
         if (i + 1 == n) end = run->cycles; // what ends the run belongs to the last
         l[i].cycles = end > front ? end - front : 0;
@@ -85,16 +99,12 @@ npu_status trace_layers(const struct trace_run *run, struct trace_layer **out, s
     for (size_t i = 0; i < run->ntag; i++) {
         const struct trace_tag *t = &run->tag[i];
         if (!t->instructions) continue;
-        struct trace_name name = {.layer = -1};
-        const bool known = run->lookup && run->lookup(run->lookup_ctx, t->tag, &name);
+        const struct trace_name name = trace_name_of(run, t->tag);
         size_t at = n;
-        if (known && name.layer >= 0)
+        if (name.layer >= 0)
             for (at = 0; at < n; at++)
                 if (l[at].name.layer == name.layer) break;
-        if (at == n) {
-            l[n++] = (struct trace_layer){.name = name, .tag = t->tag};
-            if (!known) l[at].name.layer = -1;
-        }
+        if (at == n) l[n++] = (struct trace_layer){.name = name, .tag = t->tag};
         add(&l[at].total, t);
     }
     finish(run, l, n);

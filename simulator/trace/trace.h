@@ -58,6 +58,11 @@ struct trace_name {
 };
 typedef bool trace_lookup(void *ctx, uint32_t tag, struct trace_name *out);
 
+struct trace_run;
+
+/// The name of a tag by the run's lookup; layer -1 and no strings when it is unknown.
+struct trace_name trace_name_of(const struct trace_run *run, uint32_t tag);
+
 /// What a layer has to do at least, whatever the tiling: input of the bounds. In the order of
 /// execution.
 struct trace_work {
@@ -172,6 +177,10 @@ struct trace_layer {
     double utilization; ///< multiply-adds against the peak of the array over `cycles`
     const char *bound;  ///< "mxu", "vec", "dram" or "latency"
 };
+
+/// When a tag or a layer is at work: its MXU and VEC instructions, or, without any, all of it.
+uint64_t trace_tag_start(const struct trace_tag *t);
+uint64_t trace_tag_end(const struct trace_tag *t);
 
 /// Layers of a run in order of their start; *out is freed with base_free. NO_MEMORY.
 NPU_MUST_USE npu_status trace_layers(const struct trace_run *run, struct trace_layer **out,

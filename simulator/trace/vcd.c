@@ -76,9 +76,7 @@ static void begins(struct waves *w, const struct trace_event *e) {
     struct vcd *v = &w->vcd;
     const struct engine_vars *vars = &w->engine[e->engine];
     const struct isa_insn_desc *d = isa_find((unsigned)e->opcode);
-    struct trace_name name = {.layer = -1};
-    if (w->run->lookup && !w->run->lookup(w->run->lookup_ctx, e->tag, &name))
-        name = (struct trace_name){.layer = -1};
+    const struct trace_name name = trace_name_of(w->run, e->tag);
     vcd_set_text(v, e->start, vars->insn_text, d ? d->text : "?");
     vcd_set(v, e->start, vars->tag, e->tag);
     if (name.layer >= 0)

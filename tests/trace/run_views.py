@@ -10,6 +10,7 @@ import gzip
 import json
 import math
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -161,11 +162,26 @@ def check_waves(path, report, folder):
         pass
 
 
+def rows(table):
+    """Rows of a table of simulator/trace, each as its texts."""
+    source = pathlib.Path(__file__).resolve().parents[2] / "simulator/trace" / table
+    for line in source.read_text().splitlines():
+        if re.match(r"TRACE_\w+\(", line):
+            yield re.findall(r'"([^"]*)"', line)
+
+
 def classes():
-    import re
-    source = pathlib.Path(__file__).resolve().parents[2] / "simulator/trace/class.def"
-    for m in re.finditer(r'^TRACE_CLASS\((\w+),\s*"([^"]*)",\s*"([^"]*)"', source.read_text(), re.M):
-        yield {"key": m[2], "title": m[3]}
+    for key, title, _ in rows("class.def"):
+        yield {"key": key, "title": title}
+
+
+def check_help(npusim):
+    """Every view that a path can name is in the help, and in the documentation."""
+    text = re.sub(r"\s+", " ", run(npusim, "--help"))
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/reading-a-trace.md").read_text()
+    for ending, _ in rows("view.def"):
+        expect(ending in text, f"--help does not name {ending}")
+        expect(f"FILE{ending}`" in page, f"docs/reading-a-trace.md does not name {ending}")
 
 
 # ---- tables -------------------------------------------------------------------------------------
@@ -200,12 +216,13 @@ def main():
         report = json.load(open(folder / "report.json"))
         trace = trace_events.load(folder / "run.json")
         expect(gzip.open(folder / "run.json.gz").read() == (folder / "run.json").read_bytes(), "run.json.gz differs")
-        rows = list(csv.DictReader(open(folder / "run.csv", newline=""), strict=True))
-        check_events(trace, report, rows)
+        instructions = list(csv.DictReader(open(folder / "run.csv", newline=""), strict=True))
+        check_events(trace, report, instructions)
         if len(trace["traceEvents"]) < 20000:
             check_refusals(trace)
         check_waves(folder / "run.vcd", report, folder)
-        check_tables(folder, report, rows)
+        check_tables(folder, report, instructions)
+        check_help(build / "bin/npusim")
     print(f"{len(faults)} faults")
     return bool(faults)
 

@@ -54,8 +54,8 @@ Test(files, layers_are_a_table) {
     cr_assert_null(trace_write(&f.run, &f.log, path));
     const char *const want[] = {
         "tag,layer,op,kernel,node,start,end,cycles,",
-        "\n0,embed,matmul,mm_fused,\"/m/MatMul,1\",100,400,400,0.400,4915200,0,300,0,0,3,0,0,0,"
-        "0.750000,mxu\n",
+        ("\n0,embed,matmul,mm_fused,\"/m/MatMul,1\",100,400,400,0.400,4915200,0,300,0,0,3,0,0,0,"
+         "0.750000,mxu\n"),
         "\n10,\"block \"\"0\"\", attention\",",
     };
     expect_file(path, want, sizeof want / sizeof *want);
@@ -92,8 +92,8 @@ Test(files, waveforms_begin_with_a_dump_and_end_with_the_run) {
     // mxu: busy is variable 10 of the file ('+'), after the ten of dma0.
     const char *const want[] = {
         "target a _end b, 1000 MHz",
-        "$timescale 1 ps $end\n$scope module npu $end\n$scope module dma0 $end\n$var wire 1 ! busy "
-        "$end\n",
+        ("$timescale 1 ps $end\n$scope module npu $end\n$scope module dma0 $end\n"
+         "$var wire 1 ! busy $end\n"),
         "$var wire 1 + busy $end\n$var wire 5 , state [4:0] $end\n",
         "$scope module dram $end\n$var real 64 5 read $end\n",
         "$scope module semaphores $end\n$var wire 16 7 s7 [15:0] $end\n",
@@ -129,8 +129,8 @@ Test(files, of_changes_at_one_cycle_the_last_counts) {
     vcd_deinit(&v);
     const char *const want[] = {
         "$var wire 16 # text [15:0] $end\n",
-        "#0\n$dumpvars\nx!\nbx \"\nbx #\nr0 $\n$end\n#2500\n0!\n#3500\nb101 \"\n#4000\n"
-        "b100000101000010 #\nr0.5 $\n#4500\nbx \"\nb0 #\n#5000\n",
+        ("#0\n$dumpvars\nx!\nbx \"\nbx #\nr0 $\n$end\n#2500\n0!\n#3500\nb101 \"\n#4000\n"
+         "b100000101000010 #\nr0.5 $\n#4500\nbx \"\nb0 #\n#5000\n"),
     };
     expect_file(path, want, sizeof want / sizeof *want);
 }
