@@ -3,7 +3,7 @@
 // Inside of the HTML report: what its parts share. The page (html/) is data-free; everything about
 // a run stands in script elements that no browser executes:
 //
-//   id="report"   report.json, as trace_report_text writes it
+//   id="report"   report.json, as trace_report_text writes it, with 0 for what the host took
 //   id="tables"   JSON: words, peaks, tags, what is computed for the page only
 //   id="c-SET-NAME"  a column: a number per instruction, state or step of the critical path
 //                 (pack.h, html_column.def)
