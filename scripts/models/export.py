@@ -4,10 +4,10 @@
 
   export.py --list
   export.py [--out DIR] NAME... | small | all      default DIR: build/models
-  --no-pt2     no model.pt2
+  --no-pt2     no model.pt2, model.core.pt2
   --cases K    sets of inputs, default 2
 
-DIR/NAME/model.onnx, model.pt2, case_K/in_*.npy, case_K/out_*.ort_fp32.npy, meta.json. `small` is every model below 10 MB.
+DIR/NAME/model.onnx, model.pt2, model.core.pt2 (decomposed), case_K/in_*.npy, case_K/out_*.ort_fp32.npy, meta.json. `small` is every model below 10 MB.
 Seeds are fixed: weights and inputs have the same bits on every machine (meta.json has their SHA-256), so outputs agree too,
 up to the order of sums. Needs the packages of requirements.txt; where one is missing, says so and ends with status 77.
 """

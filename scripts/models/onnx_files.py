@@ -52,6 +52,7 @@ def export_pt2(model, inputs, path):
             for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node", "torch_fn"):
                 node.meta.pop(key, None)
     torch.export.save(program, path)
+    torch.export.save(program.run_decompositions(), path.removesuffix(".pt2") + ".core.pt2")
 
 
 def run_onnx(path, inputs, fused=True, threads=2):

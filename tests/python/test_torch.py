@@ -533,6 +533,36 @@ class Exported(Case):
         self.assertNotIn("/tmp/", caught.exception.text)
 
 
+class Scope(Case):
+    """What of torch is changed, and for how long."""
+
+    def test_recurrent_modules_are_allowed_for_npu_alone(self):
+        self.assertFalse(torch._dynamo.config.allow_rnn)
+        model, x, seen = nn.GRU(4, 4).eval(), torch.randn(3, 1, 4), []
+
+        def other(gm, _):
+            seen.append(torch._dynamo.config.allow_rnn)
+            return gm
+
+        with torch.no_grad():
+            got = self.silent(lambda: torch.compile(model, backend="npu")(x))
+            self.agree(got, model(x))
+            self.assertEqual(len(self.fresh()), 1)
+            self.assertFalse(torch._dynamo.config.allow_rnn)
+            torch.compile(lambda y: y * 2, backend=other)(x)
+        self.assertEqual(seen, [False])
+
+    def test_either_import_comes_first(self):
+        for order in ("import npu, torch", "import torch, npu"):
+            code = (
+                f"{order}\nf = torch.compile(lambda x: x * 2 + 1, backend='npu')\n"
+                "x = torch.ones(3)\nassert f(x).tolist() == [3.0] * 3\n"
+                "assert len(npu.programs()) == 1\n"
+            )
+            run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+
+
 class Example(Case):
     def test_runs(self):
         """The program of docs/how-to/python.md."""

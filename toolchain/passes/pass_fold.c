@@ -33,6 +33,7 @@ static npu_status fold(struct pass_context *c, struct graph_node *n) {
 }
 
 npu_status pass_fold(struct pass_context *c) {
+    passes_drop_dead(c->g); // large constants that nobody reads are not made
     for (struct graph_node *n = c->g->first, *next; n; n = next) {
         next = n->next;
         if (foldable(n)) NPU_TRY(fold(c, n));

@@ -60,8 +60,13 @@ __all__ = [
     "version",
 ]
 
-# torch finds an installed package by its entry point; this is for one that is only on the path.
-if "torch" in _sys.modules and not _entry_points(group="torch_dynamo_backends", name="npu"):
-    from .torch_backend import register as _register
+# torch finds an installed package by its entry point; this is for one that is only on the path,
+# imported before torch or after it.
+if not _entry_points(group="torch_dynamo_backends", name="npu"):
+    from ._entry import announce as _announce
 
-    _register()
+    _announce()
+    if "torch" in _sys.modules:
+        from .torch_backend import register as _register
+
+        _register()

@@ -13,6 +13,7 @@ the compiler does not take runs in eager mode, with a warning that names it; so 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 import torch
 import torch._dynamo.config
 import torch.fx
+from torch._dynamo.callback import callback_handler
 from torch.export import ExportedProgram
 
 from .compiler import compile as compile_model
@@ -36,9 +38,6 @@ _LEVELS = {
     "max-autotune": 3,
     "max-autotune-no-cudagraphs": 3,
 }
-
-# Dynamo leaves whole modules with nn.LSTM, GRU or RNN to Python otherwise, without a word.
-torch._dynamo.config.allow_rnn = True
 
 _NUMBERS_MAX = 8  # values of a number for which a graph is compiled
 
@@ -341,6 +340,60 @@ def npu_backend(
     settings = Settings.of(mode, options)
     _warn_break(gm)
     return CompiledGraph(gm, example_inputs, settings).__call__
+
+
+# ---- recurrent modules -----------------------------------------------------------------------
+#
+# Dynamo leaves whole modules with nn.LSTM, GRU or RNN to Python without a word, unless allow_rnn is
+# set. That setting is everybody's, so it is changed while Dynamo traces for this backend only.
+
+
+def _is_ours(backend: Any) -> bool:
+    while backend is not None:
+        if backend is npu_backend or getattr(backend, "func", None) is npu_backend:
+            return True
+        inner = getattr(backend, "_torchdynamo_orig_backend", None)
+        backend = inner if inner is not None else getattr(backend, "compiler_fn", None)
+    return False
+
+
+def _traced_for_npu() -> bool:
+    """Whether the compilation that a callback is told of is for this backend."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_compile" and "compiler_fn" in frame.f_locals:
+            return _is_ours(frame.f_locals["compiler_fn"])
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+_allowed_before: list[bool] = []  # allow_rnn as it was, while Dynamo traces for this backend
+
+
+def _trace_starts(_: Any) -> None:
+    if _traced_for_npu():
+        _allowed_before.append(torch._dynamo.config.allow_rnn)
+        torch._dynamo.config.allow_rnn = True
+
+
+def _trace_ends(_: Any) -> None:
+    if _allowed_before:
+        torch._dynamo.config.allow_rnn = _allowed_before.pop()
+
+
+_clear_callbacks = callback_handler.clear
+
+
+def _watch_traces() -> None:
+    """Also after torch._dynamo.reset(), which clears callbacks."""
+    _clear_callbacks()
+    callback_handler.register_start_callback(_trace_starts)
+    callback_handler.register_end_callback(_trace_ends)
+
+
+callback_handler.register_start_callback(_trace_starts)
+callback_handler.register_end_callback(_trace_ends)
+callback_handler.clear = _watch_traces  # type: ignore[method-assign]
 
 
 def register() -> None:

@@ -211,9 +211,22 @@ npu_status build_reduce(const struct build *b, struct graph_value *x, const char
 
 // The matrix engine multiplies floats and integers of up to 8 bits: wider integers go through f32,
 // which is exact below 2^24.
+// Large constants with their last two dimensions swapped stay as they are: what they are made of,
+// else NULL.
+static struct graph_value *swapped_constant(const struct graph_value *v) {
+    const struct graph_node *n = v->producer;
+    if (!n || n->op != GRAPH_TRANSPOSE || n->has_chain || v->rank < 2) return NULL;
+    for (int d = 0; d < v->rank; d++) {
+        int64_t own = d < v->rank - 2 ? d : 2 * v->rank - 3 - d;
+        if (graph_ints_at(n, GRAPH_ATTR_PERM, d, v->rank - 1 - d) != own) return NULL;
+    }
+    return n->inputs[0]->data ? n->inputs[0] : NULL;
+}
+
 npu_status build_matmul(const struct build *b, struct graph_value *x, struct graph_value *y,
                         bool tx, bool ty, struct graph_value **out) {
-    struct graph_value *in[2] = {x, y};
+    struct graph_value *weights = swapped_constant(y);
+    struct graph_value *in[2] = {x, weights ? weights : y};
     enum isa_dtype wide = ISA_DTYPE_NONE;
     for (int k = 0; k < 2; k++)
         if (isa_dtype_is_int(in[k]->dtype) && isa_dtype_bits(in[k]->dtype) > 8) wide = in[k]->dtype;
@@ -221,7 +234,7 @@ npu_status build_matmul(const struct build *b, struct graph_value *x, struct gra
         NPU_TRY(build_cast(b, in[k], ISA_F32, &in[k]));
     struct graph_node *node = build_core(b, GRAPH_MATMUL, 2, in);
     if (tx) graph_set_int(b->g, node, GRAPH_ATTR_TRANS_A, 1);
-    if (ty) graph_set_int(b->g, node, GRAPH_ATTR_TRANS_B, 1);
+    if (ty != (weights != NULL)) graph_set_int(b->g, node, GRAPH_ATTR_TRANS_B, 1);
     NPU_TRY(build_emit(b, node, out));
     return wide == ISA_DTYPE_NONE ? NULL : build_cast(b, *out, wide, out);
 }

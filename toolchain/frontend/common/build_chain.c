@@ -144,6 +144,23 @@ static void put_tensor_first(struct chain_text *t, int nin, struct graph_value *
     }
 }
 
+// One number repeated to a shape that another operand has anyway is taken as the number.
+static struct graph_value *unrepeated(int nin, struct graph_value *const *in, int k) {
+    const struct graph_node *n = in[k]->producer;
+    if (!n || n->op != GRAPH_EXPAND || n->has_chain) return in[k];
+    struct graph_value *one = n->inputs[0];
+    if (!one->data || graph_value_elems(one) != 1 || one->dtype != in[k]->dtype) return in[k];
+    for (int j = 0; j < nin; j++) {
+        int more = in[j]->rank - in[k]->rank;
+        bool covers =
+            j != k && more >= 0 && (!in[j]->producer || in[j]->producer->op != GRAPH_EXPAND);
+        for (int d = 0; d < in[k]->rank && covers; d++)
+            covers = in[j]->dims[more + d] == in[k]->dims[d];
+        if (covers) return one;
+    }
+    return in[k];
+}
+
 npu_status build_map(const struct build *b, enum isa_dtype dtype, const char *chain,
                      const double *params, int nin, struct graph_value *const *in,
                      struct graph_value **out) {
@@ -152,7 +169,7 @@ npu_status build_map(const struct build *b, enum isa_dtype dtype, const char *ch
     struct chain_text t = {.ints = dtype == ISA_DTYPE_NONE || isa_dtype_is_int(dtype),
                            .params = params};
     for (int k = 0; k < nin; k++) {
-        operands[k] = in[k];
+        operands[k] = unrepeated(nin, in, k);
         t.ints &= isa_dtype_is_int(in[k]->dtype);
     }
     parse_chain(&t, chain);
