@@ -25,7 +25,8 @@ struct times {
 struct clockwork {
     struct times *of; // owned, by seq
     uint64_t n;
-    uint64_t cycle; // to stop at
+    uint64_t cycle;   // to stop at
+    uint64_t refused; // instruction that was never dispatched: a record stands in; or UINT64_MAX
 };
 
 static void collect(void *ctx, const struct trace_event *e) {
@@ -36,7 +37,7 @@ static void collect(void *ctx, const struct trace_event *e) {
 
 static enum exec_point reached(void *ctx, uint64_t seq) {
     const struct clockwork *w = ctx;
-    if (seq >= w->n || w->of[seq].dispatched > w->cycle) return EXEC_AHEAD;
+    if (seq >= w->n || seq == w->refused || w->of[seq].dispatched > w->cycle) return EXEC_AHEAD;
     const struct times *t = &w->of[seq];
     return t->done <= w->cycle    ? EXEC_DONE
            : t->read <= w->cycle  ? EXEC_READ
@@ -212,7 +213,7 @@ static npu_status stop_there(struct core *c, const struct core_job *job, struct 
 npu_status core_run_until(struct core *c, const struct core_job *job, struct core_result *out,
                           bool *over) {
     struct exec_job exec = job->exec;
-    struct clockwork t = {0};
+    struct clockwork t = {.refused = UINT64_MAX};
     *over = false;
     c->fault = (struct exec_fault){0};
     exec.rehearsal = true;
@@ -223,6 +224,7 @@ npu_status core_run_until(struct core *c, const struct core_job *job, struct cor
     npu_status_free(st);
     if (faulted) c->fault = *exec_fault_of(c->exec);
     const bool stands = faulted && c->fault.kind != EXEC_FAULT_DEADLOCK;
+    if (stands && c->fault.at.seq == units_program_count(c->program)) t.refused = c->fault.at.seq;
     st = stands ? core_stand_in(c, &c->fault) : NULL;
     if (!st) st = run_clock(c, &t, out);
     if (!st && out->timing.end == UNITS_QUIET && c->fault.kind == EXEC_FAULT_NONE)

@@ -106,6 +106,8 @@ static bool pass(struct exec *x) {
     reset(x);
     if (!code_is_start(x, (int64_t)x->pc)) {
         const struct exec_place at = {.pc_granule = x->pc};
+        x->stopped = exec_point_of(x, 0) < EXEC_DONE;
+        if (x->stopped) return true;
         return exec_raise(x, &at, EXEC_FAULT_BRANCH,
                           "the entry point, granule %" PRIu32
                           ", is not the start of an instruction",

@@ -374,6 +374,7 @@ static void issued(struct units_dma *x) {
     struct units_flight *f = flight(x, x->flight_tail - 1);
     x->issuing = false;
     f->issued = true;
+    if (!f->sent) f->last_end = f->read_end = max64(f->last_end, x->issue); // the start cost alone
     x->e.ready = x->issue;
     front(x, x->issue, TRACE_WAIT_DRAM, -1);
     complete(x);
@@ -485,6 +486,7 @@ static bool issue(struct units_dma *x, uint64_t cycle) {
         return false;
     }
     x->piece++;
+    f->sent = true;
     if (write) {
         if (x->undecided == 0) units_state(&x->e, link_start, TRACE_WAIT_DRAM, -1);
         moved(x, link_start, link_end, NULL);

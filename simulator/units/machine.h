@@ -92,6 +92,7 @@ struct units_flight {
     enum trace_class wait_class;
     int wait_engine;
     uint32_t pending; // pieces without an answer
+    bool sent;        // some piece is out
     bool issued;      // all pieces are out
 };
 struct units_release {

@@ -140,3 +140,21 @@ Test(core, cycles_do_not_depend_on_values) {
     cr_assert_eq(b.r.timing.cycles, cycles);
     deinit(&b);
 }
+
+// All rows skipped: nothing moves, and the start cost is paid before it is done.
+Test(core, a_gather_of_no_rows_takes_its_start) {
+    struct bench b;
+    init(&b, "dma.fill @dma0 value=1 dst=dram:f32+0x0[256:1]\n"
+             "dma.fill @dma0 value=99 dst=spm:i32+0x0[4:1]\nbarrier\n"
+             "dma.gather @dma1 mode=1 src=dram:f32+0x0[4:64,64:1] dst=spm:f32+0x100[4:64,64:1] "
+             "idx=spm:i32+0x0[4:1]\nhalt\n");
+    npu_status st = run(&b);
+    cr_assert_null(st, "%s", npu_status_message(st));
+    const struct trace_engine *dma1 = NULL;
+    for (size_t i = 0; i < b.r.timing.nengine; i++)
+        if (b.r.timing.engine[i].engine == ISA_ENGINE_DMA0 + 1) dma1 = &b.r.timing.engine[i];
+    cr_assert(dma1);
+    cr_expect_eq(dma1->cycles[TRACE_BUSY], 0);
+    cr_expect_eq(dma1->cycles[TRACE_BUSY_PARTIAL], (uint64_t)b.hw.dma_start);
+    deinit(&b);
+}
