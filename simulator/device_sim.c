@@ -206,7 +206,7 @@ static void run_job(struct sim_device *d) {
         job->fault = no_memory();
     }
     set_engine_registers(d, &r.timing);
-    if (job->entry && !job->fault)
+    if (job->entry && !job->fault && !r.stopped.stopped)
         job->fault = sim_launches_ran(&d->launches, d->counting ? d->core : NULL, r.timing.cycles);
     if (r.exec.irq_status) fw_host_program_irq(&d->port);
     if (!job->fault)

@@ -164,8 +164,9 @@ static npu_status resolve_cycle(struct core *c, const struct core_job *job,
     if (!deadlock) NPU_TRY(core_stand_in(c, f));
     c->machine = units_new(&c->hw, c->program);
     if (!c->machine) return core_no_memory();
-    NPU_TRY(time_program(c, deadlock ? TRACE_NO_SEQ : f->at.seq, NULL, job->events, job->events_ctx,
-                         out));
+    const struct core_noise later = {.at = {.start_ps = job->start_ps}};
+    NPU_TRY(time_program(c, deadlock ? TRACE_NO_SEQ : f->at.seq, &later, job->events,
+                         job->events_ctx, out));
     f->has_cycle = true;
     f->cycle = out->timing.cycles;
     return NULL;

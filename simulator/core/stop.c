@@ -57,8 +57,17 @@ static void put_in_queues(const struct core *c, struct clockwork *w, uint64_t en
     }
 }
 
-static npu_status run_clock(struct core *c, struct clockwork *w, struct core_result *out) {
+// As the job is timed when nothing stops it.
+static struct units_options options_of(struct core *c, const struct core_job *job) {
     struct units_options options = UNITS_OPTIONS_DEFAULT;
+    const struct noise_place at = {.start_ps = job->start_ps};
+    units_jitter(&c->jitter, &c->hw, NULL, &at, &options);
+    return options;
+}
+
+static npu_status run_clock(struct core *c, const struct core_job *job, struct clockwork *w,
+                            struct core_result *out) {
+    struct units_options options = options_of(c, job);
     w->n = units_program_count(c->program);
     w->of = base_alloc_array((size_t)w->n + 1, sizeof *w->of);
     c->machine = units_new(&c->hw, c->program);
@@ -131,8 +140,9 @@ static npu_status choose(struct core *c, const struct core_job *job, const struc
         uint64_t cycle = 0;
         bool found = false;
         if (w->kind == CORE_AT_CYCLE) {
-            cycle = w->value - job->stop->cycles;
-            found = w->value >= job->stop->cycles;
+            // Between two jobs: when the second begins.
+            cycle = w->value > job->stop->cycles ? w->value - job->stop->cycles : 0;
+            found = true;
         } else if (w->kind == CORE_AT_FAULT) {
             cycle = end;
             found = c->fault.kind != EXEC_FAULT_NONE;
@@ -188,10 +198,12 @@ static void forward(void *ctx, const struct trace_event *e) {
 static npu_status stop_there(struct core *c, const struct core_job *job, struct clockwork *t,
                              struct core_result *out) {
     struct exec_job exec = job->exec;
-    struct units_options options = UNITS_OPTIONS_DEFAULT;
+    struct units_options options = options_of(c, job);
     const struct core_stopped stopped = out->stopped;
     exec.reached = reached;
     exec.reached_ctx = t;
+    exec.sink = job->seen;
+    exec.sink_ctx = job->seen_ctx;
     NPU_TRY(exec_run(c->exec, &exec));
     out->exec = *exec_stats_of(c->exec);
     NPU_ASSERT(complete(c, t));
@@ -213,12 +225,14 @@ static npu_status stop_there(struct core *c, const struct core_job *job, struct 
 npu_status core_run_until(struct core *c, const struct core_job *job, struct core_result *out,
                           bool *over) {
     struct exec_job exec = job->exec;
+    struct core_job unseen = *job;
     struct clockwork t = {.refused = UINT64_MAX};
     *over = false;
     c->fault = (struct exec_fault){0};
     exec.rehearsal = true;
     exec.written = NULL;
-    npu_status st = core_values(c, job, &exec, out);
+    unseen.seen = NULL;
+    npu_status st = core_values(c, &unseen, &exec, out);
     if (st && npu_status_code(st) != NPU_FAULT) return st;
     const bool faulted = st != NULL;
     npu_status_free(st);
@@ -226,7 +240,7 @@ npu_status core_run_until(struct core *c, const struct core_job *job, struct cor
     const bool stands = faulted && c->fault.kind != EXEC_FAULT_DEADLOCK;
     if (stands && c->fault.at.seq == units_program_count(c->program)) t.refused = c->fault.at.seq;
     st = stands ? core_stand_in(c, &c->fault) : NULL;
-    if (!st) st = run_clock(c, &t, out);
+    if (!st) st = run_clock(c, job, &t, out);
     if (!st && out->timing.end == UNITS_QUIET && c->fault.kind == EXEC_FAULT_NONE)
         core_timing_deadlock(c, &out->timing);
     if (!st) {
