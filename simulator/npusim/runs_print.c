@@ -113,37 +113,81 @@ static void histogram(const struct side *side, int sides, bool utf8, struct str 
 
 // ---- distribution functions --------------------------------------------------------------------
 
-static void curves(const struct side *side, int sides, struct str *out) {
-    double from = side[0].sorted[0], to = from;
+// Distribution functions on one axis.
+struct axis {
+    const struct side *side;
+    int sides, width; // cells
+    double from, to;
+};
+
+static struct axis axis_of(const struct side *side, int sides, int width) {
+    struct axis x = {side, sides, width, side[0].sorted[0], side[0].sorted[0]};
     for (int i = 0; i < sides; i++) {
         const double *t = side[i].sorted, last = t[side[i].runs->n - 1];
-        if (t[0] < from) from = t[0];
-        if (last > to) to = last;
+        if (t[0] < x.from) x.from = t[0];
+        if (last > x.to) x.to = last;
     }
-    str_puts(out, "distribution function: at each mark, so many of the runs are as fast");
-    str_puts(out, sides > 1 ? " (a: left, b: right, *: both)\n" : "\n");
-    for (int level = LEVELS; level >= 0; level--) {
-        char line[CURVE + 2];
-        memset(line, ' ', sizeof line);
-        int end = 0;
-        for (int i = 0; i < sides; i++) {
-            const double t =
-                noise_quantile(side[i].sorted, side[i].runs->n, (double)level / LEVELS);
-            const int at = to > from ? (int)((t - from) / (to - from) * CURVE + 0.5) : 0;
-            line[at] = line[at] != ' ' || sides == 1 ? '*' : "ab"[i];
-            if (at >= end) end = at + 1;
-        }
-        str_printf(out, "  %4d %% |%.*s\n", level * 100 / LEVELS, end, line);
+    return x;
+}
+
+// One level of an axis; returns the cells that it takes.
+static int level_line(const struct axis *x, int level, struct str *out) {
+    char line[CURVE + 2];
+    int end = 0;
+    memset(line, ' ', sizeof line);
+    for (int i = 0; i < x->sides; i++) {
+        const double t =
+            noise_quantile(x->side[i].sorted, x->side[i].runs->n, (double)level / LEVELS);
+        const int at =
+            x->to > x->from ? (int)((t - x->from) / (x->to - x->from) * x->width + 0.5) : 0;
+        line[at] = line[at] != ' ' || x->sides == 1 ? '*' : "ab"[i];
+        if (at >= end) end = at + 1;
     }
+    str_printf(out, "%4d %% |%.*s", level * 100 / LEVELS, end, line);
+    return 8 + end;
+}
+
+static int scale_line(const struct axis *x, struct str *out) {
     char left[40], right[40];
-    const int width = snprintf(left, sizeof left, "%.3f", from);
-    snprintf(right, sizeof right, "%.3f us", to);
-    str_puts(out, "         +");
-    for (int i = 0; i <= CURVE; i++)
-        str_putc(out, '-');
-    str_printf(out, "\n          %s", left);
-    blanks(out, CURVE - width - (int)strlen(right) + 1);
-    str_printf(out, "%s\n", right);
+    const int from = snprintf(left, sizeof left, "%.3f", x->from),
+              to = snprintf(right, sizeof right, "%.3f us", x->to);
+    str_printf(out, "        %s", left);
+    blanks(out, x->width + 1 - from - to > 1 ? x->width + 1 - from - to : 1);
+    str_puts(out, right);
+    return 8 + (x->width + 1 > from + to + 1 ? x->width + 1 : from + to + 1);
+}
+
+static void curves(const struct side *side, int sides, struct str *out) {
+    struct axis axis[SIDES] = {axis_of(side, sides, CURVE)};
+    int axes = 1;
+    str_puts(out, "distribution function: at each mark, so many of the runs are as fast");
+    if (sides > 1) {
+        const struct axis a = axis_of(side, 1, COLUMN - 11), b = axis_of(side + 1, 1, COLUMN - 11);
+        if (a.to < b.from || b.to < a.from) { // far from each other: an axis each
+            axis[0] = a;
+            axis[1] = b;
+            axes = 2;
+        } else {
+            str_puts(out, " (a: left, b: right, *: both)");
+        }
+    }
+    for (int level = LEVELS; level >= -2; level--) {
+        str_puts(out, "\n  ");
+        for (int i = 0, used = 0; i < axes; i++) {
+            if (i) blanks(out, COLUMN - used);
+            if (level >= 0) {
+                used = level_line(&axis[i], level, out);
+            } else if (level == -2) {
+                used = scale_line(&axis[i], out);
+            } else {
+                str_puts(out, "       +");
+                for (int k = 0; k <= axis[i].width; k++)
+                    str_putc(out, '-');
+                used = 9 + axis[i].width;
+            }
+        }
+    }
+    str_putc(out, '\n');
 }
 
 // ---- sources -----------------------------------------------------------------------------------
