@@ -44,14 +44,11 @@ const critical = (() => {
   function spans(engine, from, to, pixels, f) {
     const s = perEngine.get(engine), gap = (to - from) / pixels;
     if (!s) return;
-    let k = Math.max(0, model.last(s.from, from)), a = -1, b = -1;
-    for (; k < s.from.length && s.from[k] < to; k++) {
-      if (a >= 0 && s.from[k] - b <= gap) { b = s.to[k]; continue; }
-      if (a >= 0) f(a, b);
-      a = s.from[k];
-      b = s.to[k];
+    for (let k = Math.max(0, model.last(s.from, from)); k < s.from.length && s.from[k] < to; k++) {
+      const begin = s.from[k];
+      for (let next; s.to[k] < to && (next = model.last(s.from, s.to[k] + gap)) > k;) k = next;
+      f(begin, s.to[k]);
     }
-    if (a >= 0) f(a, b);
   }
 
   function pathBar(m, sum) {
