@@ -26,6 +26,8 @@ class Jitter(unittest.TestCase):
         for dtype in ("f16", "f32"):
             subprocess.run([BUILD / "bin/npuc", "-q", MODEL, "--target", TARGET, "--dtype", dtype, "-o", cls.tmp / f"{dtype}.npu"], check=True)
 
+        subprocess.run([BUILD / "bin/npuc", "-q", MODEL, "--target", TARGET, "--dtype", "f16", "--eager", "-o", cls.tmp / "eager.npu"], check=True)
+
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
@@ -57,6 +59,13 @@ class Jitter(unittest.TestCase):
             self.assertEqual(whole, self.npusim("--runs", 9, "--noise", DEVICE, "--by-source", 5, "--threads", threads)[1])
         parts = [self.runs("--runs", n, "--first-run", first, "--noise", DEVICE)["times_us"] for first, n in ((0, 4), (4, 1), (5, 4))]
         self.assertEqual(whole["runs"]["times_us"], sum(parts, []))
+
+    def test_launches_of_an_eager_program_do_not_either(self):
+        whole = self.npusim("--runs", 6, "--noise", "all", "--by-source", 3, "--threads", 1, program="eager.npu")[1]
+        self.assertEqual(whole, self.npusim("--runs", 6, "--noise", "all", "--by-source", 3, "--threads", 4, program="eager.npu")[1])
+        parts = [self.runs("--runs", 3, "--first-run", k, "--noise", "all", program="eager.npu")["times_us"] for k in (0, 3)]
+        self.assertEqual(whole["runs"]["times_us"], sum(parts, []))
+        self.assertEqual(self.runs("--runs", 3, program="eager.npu")["std_us"], 0)
 
     def test_seeds_differ_and_the_run_without_noise_does_not(self):
         one, two = (self.npusim("--runs", 4, "--noise", DEVICE, "--seed", s)[1] for s in (1, 2))
