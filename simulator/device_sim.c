@@ -565,9 +565,15 @@ npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, ui
         return npu_fail(USAGE,
                         "%" PRIu64 " jobs ran; one can be repeated, or the launches of one run",
                         d->totals.jobs);
+    const uint64_t sampled = host_ps(d, noise, run);
+    if (noise && noise->sources == 1U << NOISE_HOST) { // the device takes the cycles that it took
+        *out = (struct sim_repeat){.cycles = d->totals.cycles,
+                                   .latency_ps = device_ps(d, d->totals.cycles) + sampled,
+                                   .sampled_ps = sampled};
+        return NULL;
+    }
     const struct core_noise draws = {.noise = noise, .at = {.run = run}};
     NPU_TRY(core_repeat(d->core, &draws, NULL, NULL, &r));
-    const uint64_t sampled = host_ps(d, noise, run);
     *out = (struct sim_repeat){.cycles = r.timing.cycles,
                                .latency_ps = device_ps(d, r.timing.cycles) + sampled,
                                .sampled_ps = sampled,
