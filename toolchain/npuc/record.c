@@ -204,7 +204,7 @@ static npu_status as_input(npu_status st) {
 static npu_status unknown_option(const char *name) {
     return npu_fail(USAGE,
                     "option '%s' is not known; this version knows target, set, dtype, level, skip, "
-                    "shape, dim and const",
+                    "shape, dim, const and eager",
                     name);
 }
 
