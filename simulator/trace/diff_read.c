@@ -194,7 +194,7 @@ static npu_status report(const struct reader *r, struct place root) {
 
 // ---- trace events ------------------------------------------------------------------------------
 
-static npu_status state_event(const struct reader *r, struct place args) {
+static npu_status state_event(const struct reader *r, struct arena *keep, struct place args) {
     struct diff_run *run = r->run;
     const char *engine, *key;
     enum trace_class cls;
@@ -208,7 +208,7 @@ static npu_status state_event(const struct reader *r, struct place args) {
         i++;
     if (i == run->nengine) {
         if (i == ISA_ENGINES) return wrong(r, args, "no more engines than a machine has");
-        run->engine[run->nengine++].name = engine;
+        run->engine[run->nengine++].name = arena_strdup(keep, engine);
     }
     run->engine[i].cycles[cls] += cycles;
     if (run->engine[i].cycles[cls] > run->cycles)
@@ -217,32 +217,45 @@ static npu_status state_event(const struct reader *r, struct place args) {
     return NULL;
 }
 
-static npu_status events(const struct reader *r, struct place list) {
+static struct diff_layer *new_layer(const struct reader *r) {
     struct diff_run *run = r->run;
-    run->engine = ARENA_ARRAY(r->a, struct diff_engine, ISA_ENGINES);
-    size_t layers = 0;
-    const size_t n = json_array_size(list.value);
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass) run->layer = ARENA_ARRAY(r->a, struct diff_layer, layers + 1);
-        for (size_t i = 0; i < n; i++) {
-            const json_t *event = json_array_get(list.value, i);
-            const char *cat = json_string_value(json_object_get(event, "cat"));
-            const bool is_layer = cat && strcmp(cat, "layer") == 0;
-            if (pass == 0) layers += is_layer;
-            if (pass == 0 || !cat || (!is_layer && strcmp(cat, "state"))) continue;
-            const struct place p = element(r, list, i), args = member(r, p, "args");
-            if (!json_is_object(args.value)) return wrong(r, args, "an object");
-            if (!is_layer) {
-                NPU_TRY(state_event(r, args));
-                continue;
-            }
-            struct diff_layer *l = &run->layer[run->nlayer++];
-            NPU_TRY(text_of(r, p, "name", &l->name));
-            if (strncmp(l->name, "tag ", 4) == 0)
-                l->name = ""; // what the view calls a nameless one
-            NPU_TRY(layer(r, args, args, l));
-        }
+    if ((run->nlayer & (run->nlayer + 1)) == 0) { // full at 0, 1, 3, 7, ...
+        struct diff_layer *grown = ARENA_ARRAY(r->a, struct diff_layer, run->nlayer * 2 + 1);
+        if (run->nlayer) memcpy(grown, run->layer, run->nlayer * sizeof *grown);
+        run->layer = grown;
     }
+    return &run->layer[run->nlayer++];
+}
+
+// One event, number i. Of states, of which there are millions, nothing is kept but their sums; what
+// a layer says stays with its JSON.
+static npu_status event(const struct reader *r, struct arena *scratch, const json_t *json,
+                        size_t i) {
+    const char *cat = json_string_value(json_object_get(json, "cat"));
+    const bool is_layer = cat && strcmp(cat, "layer") == 0;
+    if (!cat || (!is_layer && strcmp(cat, "state"))) return NULL;
+    const struct reader own = {is_layer ? r->a : scratch, r->run};
+    const struct place p = {json, arena_printf(own.a, "traceEvents[%zu]", i)},
+                       args = member(&own, p, "args");
+    npu_status st = NULL;
+    if (!json_is_object(args.value)) {
+        st = wrong(&own, args, "an object");
+    } else if (is_layer) {
+        struct diff_layer *l = new_layer(r);
+        NPU_TRY(text_of(r, p, "name", &l->name));
+        if (strncmp(l->name, "tag ", 4) == 0) l->name = ""; // what the view calls a nameless one
+        st = layer(r, args, args, l);
+    } else {
+        st = state_event(&own, r->a, args);
+    }
+    arena_reset(scratch);
+    return st;
+}
+
+static npu_status events(const struct reader *r, struct place list) {
+    struct arena *scratch = arena_scratch(r->a);
+    for (size_t i = 0; i < json_array_size(list.value); i++)
+        NPU_TRY(event(r, scratch, json_array_get(list.value, i), i));
     return NULL;
 }
 
@@ -267,6 +280,7 @@ static npu_status trace(const struct reader *r, struct place root, struct place 
     NPU_TRY(text_of(r, other, "target", &run->target));
     NPU_TRY(number_of(r, other, "clock_mhz", &run->clock_mhz));
     NPU_TRY(number_of(r, other, "cycles", &run->cycles));
+    run->engine = ARENA_ARRAY(r->a, struct diff_engine, ISA_ENGINES);
     NPU_TRY(list_of(r, root, "traceEvents", &list));
     return events(r, list);
 }
@@ -328,33 +342,100 @@ static npu_status read_root(const struct reader *r, struct place root) {
     if (ended)
         return npu_fail(BAD_INPUT, "%s: the run ended with a fault, it cannot be compared",
                         run->file);
-    if (run->clock_mhz == 0) return npu_fail(BAD_INPUT, "%s: clock_mhz is 0", run->file);
+    return run->clock_mhz ? NULL : npu_fail(BAD_INPUT, "%s: clock_mhz is 0", run->file);
+}
+
+static npu_status not_json(const struct reader *r, const json_error_t *error, size_t line) {
+    if (json_error_code(error) == json_error_out_of_memory)
+        return npu_fail(NO_MEMORY, "%s: no memory to read it", r->run->file);
+    return npu_fail(BAD_INPUT, "%s: line %zu, column %d: no JSON: %s", r->run->file,
+                    line + (size_t)error->line, error->column, error->text);
+}
+
+static bool holds(struct span line, const char *text) {
+    const size_t n = strlen(text);
+    for (size_t i = 0; i + n <= line.size; i++)
+        if (line.data[i] == '"' && memcmp(line.data + i, text, n) == 0) return true;
+    return false;
+}
+
+// A line of the bytes without its end; they begin behind it then.
+static struct span take_line(struct span *rest) {
+    const uint8_t *end = memchr(rest->data, '\n', rest->size);
+    const struct span line = {rest->data, end ? (size_t)(end - rest->data) : rest->size};
+    const size_t taken = line.size + (end != NULL);
+    *rest = (struct span){rest->data + taken, rest->size - taken};
+    return line;
+}
+
+static const char events_open[] = "\"traceEvents\":[";
+
+// A trace as npusim writes it, one event a line: events pass one by one, so that a trace of
+// millions needs no memory. *own: it is one; else nothing was done.
+static npu_status by_lines(const struct reader *r, struct span bytes, bool *own) {
+    const size_t n = sizeof events_open - 1;
+    const struct span head = take_line(&bytes);
+    *own = head.size > n && memcmp(head.data + head.size - n, events_open, n) == 0 && bytes.size;
+    if (!*own) return NULL;
+    json_error_t error;
+    const char *text = arena_printf(r->a, "%.*s]}", (int)head.size, (const char *)head.data);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!root) return not_json(r, &error, 0);
+    arena_defer(r->a, release, root);
+    NPU_TRY(read_root(r, (struct place){root, ""}));
+    struct arena *scratch = arena_scratch(r->a);
+    for (size_t i = 0; bytes.size; i++) {
+        struct span line = take_line(&bytes);
+        if (line.size == 2 && memcmp(line.data, "]}", 2) == 0)
+            return bytes.size
+                       ? npu_fail(BAD_INPUT, "%s: something stands behind its end", r->run->file)
+                       : NULL;
+        if (line.size && line.data[line.size - 1] == ',') line.size--;
+        const bool is_layer = holds(line, "\"cat\":\"layer\"");
+        if (!is_layer && !holds(line, "\"cat\":\"state\"")) continue;
+        json_t *json =
+            json_loadb((const char *)line.data, line.size, JSON_REJECT_DUPLICATES, &error);
+        if (!json) return not_json(r, &error, i + 1);
+        if (is_layer) arena_defer(r->a, release, json);
+        npu_status st = event(r, scratch, json, i);
+        if (!is_layer) json_decref(json);
+        NPU_TRY(st);
+    }
+    return npu_fail(BAD_INPUT, "%s: damaged: it is cut off", r->run->file);
+}
+
+static npu_status whole(const struct reader *r, struct span bytes) {
+    json_error_t error;
+    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    if (!root) return not_json(r, &error, 0);
+    arena_defer(r->a, release, root);
+    return read_root(r, (struct place){root, ""});
+}
+
+static void free_bytes(void *bytes) {
+    base_free(bytes);
+}
+
+static npu_status read_any(const struct reader *r, struct span bytes) {
+    bool own = false;
+    NPU_TRY(by_lines(r, bytes, &own));
+    if (!own) NPU_TRY(whole(r, bytes));
     return check_sums(r);
 }
 
 npu_status diff_parse(struct arena *a, struct span bytes, const char *name, struct diff_run *out) {
-    uint8_t *unpacked = NULL;
-    json_error_t error;
     *out = (struct diff_run){.file = name};
-    if (bytes.size >= 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b) {
-        size_t size = 0;
-        npu_status st = unpack(bytes, name, &unpacked, &size);
-        if (st) {
-            base_free(unpacked);
-            return st;
-        }
-        bytes = (struct span){unpacked, size};
-    }
-    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    base_free(unpacked);
-    if (!root && json_error_code(&error) == json_error_out_of_memory)
-        return npu_fail(NO_MEMORY, "%s: no memory to read it", name);
-    if (!root)
-        return npu_fail(BAD_INPUT, "%s: line %d, column %d: no JSON: %s", name, error.line,
-                        error.column, error.text);
-    arena_defer(a, release, root);
     const struct reader r = {a, out};
-    return read_root(&r, (struct place){root, ""});
+    if (bytes.size < 2 || bytes.data[0] != 0x1f || bytes.data[1] != 0x8b)
+        return read_any(&r, bytes);
+    struct arena *unpacking = arena_scratch(a);
+    uint8_t *unpacked = NULL;
+    size_t size = 0;
+    npu_status st = unpack(bytes, name, &unpacked, &size);
+    if (unpacked) arena_defer(unpacking, free_bytes, unpacked);
+    if (!st) st = read_any(&r, (struct span){unpacked, size});
+    arena_free(unpacking);
+    return st;
 }
 
 npu_status diff_load(struct arena *a, const char *path, struct diff_run *out) {

@@ -227,3 +227,41 @@ Test(diff, packed_files_are_read_and_broken_ones_refused) {
     }
     arena_free(a);
 }
+
+#define HEAD                                                                                    \
+    "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"npusim_trace\":\"1\",\"clock_mhz\":\"1000\"," \
+    "\"cycles\":\"10\"},\"traceEvents\":["
+#define STATE(class, cycles)                                        \
+    "{\"ph\":\"X\",\"cat\":\"state\",\"args\":{\"cycles\":" #cycles \
+    ",\"engine\":\"mxu\",\"class\":\"" class "\"}}"
+
+Test(diff, traces_are_read_line_by_line_or_as_a_whole) {
+    static const struct {
+        const char *text, *says; // NULL: read
+    } cases[] = {
+        {HEAD "\n" STATE("busy", 4) ",\n{\"ph\":\"C\"},\n" STATE("idle", 6) "\n]}\n", NULL},
+        {HEAD STATE("busy", 4) "," STATE("idle", 6) "]}", NULL},
+        {HEAD " \n" STATE("busy", 4) ",\n" STATE("idle", 6) "\n]}\n", NULL},
+        {HEAD "\n" STATE("busy", 4) ",\n" STATE("idle", 6) "\n", "cut off"},
+        {HEAD "\n" STATE("busy", 4) ",\n{\"cat\":\"state\",\n]}\n", "line 3"},
+        {HEAD "\n" STATE("busy", 4) "\n]}\nmore", "behind its end"},
+        {HEAD "\n" STATE("busy", 4) "\n]}\n", "mxu add up to 4, the run has 10"},
+        {HEAD "\n" STATE("busy", 11) "\n]}\n", "traceEvents[0].args: damaged"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena *a = arena_new();
+        struct diff_run run;
+        npu_status st = diff_parse(a, bytes(cases[i].text), "x.json", &run);
+        if (cases[i].says) {
+            cr_expect_eq(npu_status_code(st), NPU_BAD_INPUT, "case %zu", i);
+            cr_expect(st && strstr(npu_status_message(st), cases[i].says), "case %zu: %s", i,
+                      st ? npu_status_message(st) : "read");
+        } else {
+            cr_expect_null(st, "case %zu: %s", i, st ? npu_status_message(st) : "");
+            cr_expect_eq(run.engine[0].cycles[TRACE_BUSY], 4);
+            cr_expect_eq(run.engine[0].cycles[TRACE_IDLE], 6);
+        }
+        npu_status_free(st);
+        arena_free(a);
+    }
+}
