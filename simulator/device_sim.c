@@ -105,6 +105,25 @@ static npu_status log_touches(void *ctx, const struct exec_dyn *dyn) {
     return NULL;
 }
 
+// The launch that is about to start at cycle `begin`, as the host makes it.
+static void log_dispatch(struct sim_device *d, const struct sim_job *job, uint64_t begin) {
+    const struct npu_image_launch *l = &job->entry->launches[job->launch];
+    const struct sim_line *line = &d->launches.line;
+    const uint64_t made = kernel_clock_cycle(&line->clock, line->made_ps),
+                   from = kernel_clock_cycle(&line->clock, line->begin_ps);
+    trace_log_add(d->log, &(struct trace_event){.kind = TRACE_EVENT_DISPATCH,
+                                                .engine = ISA_ENGINE_CP,
+                                                .tag = l->tag,
+                                                .id = (uint32_t)job->launch,
+                                                .change = (int32_t)l->views,
+                                                .seq = d->totals.instructions,
+                                                .start = from,
+                                                .done = made,
+                                                .issued = begin,
+                                                .wait_engine = -1,
+                                                .cause_seq = TRACE_NO_SEQ});
+}
+
 // All engines wait for the host.
 static void log_gap(struct sim_device *d, const struct core_result *r, uint64_t from, uint64_t to) {
     for (size_t i = 0; i < r->timing.nengine; i++)
@@ -170,6 +189,7 @@ static void run_job(struct sim_device *d) {
         return;
     }
     const uint64_t begin = d->totals.cycles + gap;
+    if (d->log && d->model && job->entry) log_dispatch(d, job, begin);
     struct core_job run = {
         .start_ps = job->entry ? device_ps(d, begin) : 0,
         .exec = {.code = {code.const_bytes, (size_t)code_bytes},

@@ -26,7 +26,9 @@ enum trace_kind {
 
 /// All times in cycles of the NPU clock. Of STATE: engine, start, done, wait_class (here the class,
 /// BUSY too) and wait_engine. Of SEMAPHORE: id, start, change. Of the other kinds but INSN: engine,
-/// seq, tag, start, id.
+/// seq, tag, start, id. Of DISPATCH: start and done on the host, in cycles; issued is when the
+/// device starts the launch; seq and tag of its first instruction, id its number, change the views
+/// before.
 struct trace_event {
     enum trace_kind kind;
     int engine; ///< enum isa_engine

@@ -6,7 +6,8 @@
 //   process 1  per engine a thread of what it did with its cycles (its states), and threads of its
 //              instructions: MXU, VEC and the command processor one, from start to issued; a DMA
 //              engine one per transfer under way at the same time, from start to done. Arrows go
-//              from the instruction that signalled to the one that waited for it.
+//              from the instruction that signalled to the one that waited for it. Of an eager
+//              program also the host, with arrows from what it launches to the start on the device.
 //   process 2  layers; the program's own marks
 //   process 3  counters (counters.h)
 //
@@ -194,11 +195,47 @@ static void states(struct json_view *v) {
     }
 }
 
+// An arrow from the host to what the command processor does when the launch starts.
+static void launch_arrow(struct json_view *v, const struct trace_event *e, bool start, int tid,
+                         uint64_t at) {
+    json_open(v, start ? 's' : 'f', JSON_ENGINES, tid);
+    json_ts(v, at);
+    str_printf(v->s, ",\"id\":%" PRIu32 ",\"cat\":\"launch\",\"name\":\"launch\"", e->id);
+    if (!start) str_puts(v->s, ",\"bp\":\"e\"");
+    json_close(v);
+}
+
+// Launches that the host makes: behind the states, in which the arrows end.
+static void dispatches(struct json_view *v) {
+    bool any = false;
+    for (size_t i = 0; i < v->log->count; i++) {
+        const struct trace_event *e = &v->log->event[i];
+        const struct trace_name name = trace_name_of(v->run, e->tag);
+        if (e->kind != TRACE_EVENT_DISPATCH) continue;
+        if (!any) json_thread(v, JSON_ENGINES, JSON_THREAD_HOST, "host");
+        any = true;
+        json_open(v, 'X', JSON_ENGINES, JSON_THREAD_HOST);
+        json_ts(v, e->start);
+        json_dur(v, e->start, e->done);
+        str_printf(v->s,
+                   ",\"cat\":\"launch\",\"name\":\"launch %" PRIu32
+                   "\",\"args\":{\"launch\":%" PRIu32 ",\"tag\":%" PRIu32
+                   ",\"views_before\":%" PRId32 ",\"device_start\":%" PRIu64,
+                   e->id, e->id, e->tag, e->change, e->issued);
+        json_text(v, "layer", name.name);
+        json_text(v, "op", name.op);
+        str_putc(v->s, '}');
+        json_close(v);
+        launch_arrow(v, e, true, JSON_THREAD_HOST, e->done > e->start ? e->done - 1 : e->start);
+        launch_arrow(v, e, false, state_thread(ISA_ENGINE_CP), e->issued);
+    }
+}
+
 static void marks(struct json_view *v) {
     bool any = false;
     for (size_t i = 0; i < v->log->count; i++) {
         const struct trace_event *e = &v->log->event[i];
-        if (e->kind == TRACE_EVENT_INSN) continue;
+        if (e->kind == TRACE_EVENT_INSN || e->kind == TRACE_EVENT_DISPATCH) continue;
         if (!any) json_thread(v, JSON_LAYERS, JSON_THREAD_MARK, "marks");
         any = true;
         const bool span = e->kind == TRACE_EVENT_OPEN || e->kind == TRACE_EVENT_CLOSE;
@@ -310,6 +347,7 @@ npu_status trace_json_write(const struct trace_run *run, const struct trace_log 
     trace_out_fail(v.out, layers(&v));
     trace_out_fail(v.out, instructions(&v, &a));
     states(&v);
+    dispatches(&v);
     marks(&v);
     trace_out_fail(v.out, json_counters(&v));
     str_puts(v.s, "\n]}\n");

@@ -11,6 +11,7 @@
 // names to numbers of threads alone, and neither 0 nor that of a process.
 enum { JSON_ENGINES = 1, JSON_LAYERS, JSON_COUNTERS };
 enum {
+    JSON_THREAD_HOST = 1,        // of an eager program
     JSON_THREAD_MARK = 1000,     // the program's own marks
     JSON_THREAD_COUNTER = 2000,  // counters want a thread, too
     JSON_THREAD_LAYER = 10000,   // + lane

@@ -116,4 +116,5 @@ def main():
     print(f"{folder} {dtype}: {', '.join(targets[values_only:])} agree")
 
 
-main()
+if __name__ == "__main__":
+    main()

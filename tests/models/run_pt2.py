@@ -4,7 +4,7 @@
 
     run_pt2.py BUILD_DIR [CASE...]
 
-Every archive must agree on both machines in f32 and, but for cases of integers alone, in f16. The case `places` must name layers
+Every archive must agree on both machines in f32 and, but for cases of integers alone, in f16, and call by call on the first. The case `places` must name layers
 and lines in its report, and no folder of whoever exported it.
 """
 import json
@@ -24,9 +24,9 @@ def values(tools, folder, case, model, work):
     files += [f"--expect={tensor['name']}={folder / tensor['file']}" for tensor in case["outputs"]]
     for dtype in ["f32"] if folder.name in EXACT else ["f32", "f16"]:
         rtol, atol = (case["rtol"], case["atol"]) if dtype == "f32" else (HALF, HALF)
-        for target in TARGETS:
-            program = work / f"{dtype}-{target}.npu"
-            must([tools / "npuc", folder / model, "-q", "--target", target, "--dtype", dtype, "-o", program, *case["options"]])
+        for target, *more in [[target] for target in TARGETS] + [[TARGETS[0], "--eager"]]:
+            program = work / f"{dtype}-{target}{''.join(more)}.npu"
+            must([tools / "npuc", folder / model, "-q", "--target", target, "--dtype", dtype, "-o", program, *more, *case["options"]])
             must([tools / "npusim", program, "-q", *files, "--rtol", rtol, "--atol", atol])
 
 

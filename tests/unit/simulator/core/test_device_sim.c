@@ -175,6 +175,16 @@ Test(device_sim, launches_with_a_host) {
     for (size_t i = 0; i < log.states; i++) // no hole between the states of an engine
         cr_expect_eq(log.state[i].from,
                      i && log.state[i - 1].engine == log.state[i].engine ? log.state[i - 1].to : 0);
+    size_t made = 0;
+    for (size_t i = 0; i < log.count; i++) {
+        const struct trace_event *e = &log.event[i];
+        if (e->kind != TRACE_EVENT_DISPATCH) continue;
+        cr_expect_eq(e->id, made++);
+        cr_expect_lt(e->start, e->done);
+        cr_expect_leq(e->done, e->issued);
+        cr_expect_eq(e->change, e->id ? 0 : 3);
+    }
+    cr_expect_eq(made, 2);
     struct sim_repeat again, noisy;
     for (uint64_t run = 0; run < 3; run++) {
         cr_assert_null(sim_device_repeat(d, NULL, run, &again));
