@@ -77,11 +77,16 @@ def check_events(trace, report, rows):
         expect(False, "trace events: " + fault)
     expect(checker.bound, "no arrows")
     causes = {r["seq"]: r["cause_seq"] for r in rows}
-    for (_, _, flow), (start, end) in checker.bound.items():
+    signals = {flow: ends for (cat, _, flow), ends in checker.bound.items() if cat == "signal"}
+    launches = {flow: ends for (cat, _, flow), ends in checker.bound.items() if cat == "launch"}
+    for flow, (start, end) in launches.items():
+        expect(start["args"]["launch"] == flow and end["cat"] == "state", f"arrow of launch {flow}")
+    expect(len(launches) == report.get("eager", {}).get("launches", 0), f"{len(launches)} arrows of launches")
+    for flow, (start, end) in signals.items():
         cause = causes[flow]
         expect(end["args"]["seq"] == flow, f"arrow {flow} ends at instruction {end['args']['seq']}")
         expect(start["args"]["seq"] == cause, f"arrow {flow} leaves {start['args']['seq']}, the cause is {cause}")
-    expect(len(checker.bound) == sum(r["cause_seq"] != "" for r in rows), "an instruction that was let go has no arrow")
+    expect(len(signals) == sum(r["cause_seq"] != "" for r in rows), "an instruction that was let go has no arrow")
     states, layers = {}, {}
     for event in trace["traceEvents"]:
         if event.get("cat") == "state":
