@@ -5,7 +5,7 @@
     run_eager.py BUILD_DIR MODEL_DIR DTYPE TARGET...
 
 MODEL_DIR is as for run_model.py. For each target:
-the outputs of every case agree with the references, at -O0, -O1 and -O2; two compilations give the same bytes, disassembly
+the outputs of every case agree with the references, at -O0, -O1 and -O2, but for types that meta.json lists as fused_only; two compilations give the same bytes, disassembly
 assembles to the same bytes; launches and views are the model's calls; every engine's cycles add up to the run's length,
 which is the compiled kind's plus class host; without a host class host is empty; three runs without noise are equal; two runs
 with noise under one seed are equal to themselves; --check-layers finds nothing.
@@ -50,7 +50,7 @@ def check(model, work):
     same(eager, again, "assembly of the disassembly")
     launches = json.loads(listed.read_text())["eager"]
     expect(launches["launches"] == len(launches["list"]), "launches are not as many as listed")
-    for case in model.cases:
+    for case in model.cases if model.unfused else []:
         run(model.npusim, eager, *model.expect(case), "-q")
     for level in "01" if model.unfused else "":
         run(*model.compile_it, again, "--eager", f"-O{level}")
