@@ -117,7 +117,8 @@ static npu_status set_inputs(struct npusim *s, struct layers *l) {
         for (size_t k = 0; k < s->in.n; k++)
             if (!strcmp(s->in.item[k].info.name, v->name)) values = s->in.item[k].values;
         for (size_t k = 0; k < s->state.n && v->is_state; k++)
-            if (!strcmp(s->state.item[k].info.name, v->name)) values = s->state.item[k].values;
+            if (!strcmp(s->state.item[k].info.name, v->file_name ? v->file_name : v->name))
+                values = s->state.item[k].values;
         if (!values)
             return npu_fail(BAD_INPUT, "the program has no input '%s', which its model has",
                             v->name);

@@ -502,6 +502,23 @@ class Exported(Case):
             with self.assertRaisesRegex(npu.UsageError, "state 'cache'"):
                 program.states["cache"] = torch.ones(8, 4)
 
+    def test_a_state_may_be_called_like_an_input(self):
+        class Adds(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("total", torch.ones(3))
+
+            def forward(self, total):
+                self.total.add_(total)
+                return self.total * 2
+
+        program = npu.compile(torch.export.export(Adds(), (torch.ones(3),)))
+        self.assertEqual([t.name for t in program.inputs], ["total"])
+        self.assertEqual(list(program.states), ["total"])
+        for i in range(2, 4):
+            self.agree(program(torch.ones(3)), torch.full((3,), 2.0 * i))
+        self.agree(program.states["total"], torch.full((3,), 3.0))
+
     def test_inputs_are_changed(self):
         class Adds(nn.Module):
             def forward(self, x, y):

@@ -15,7 +15,7 @@
 static void add_tensor(struct tile_program *p, const struct graph_value *v,
                        enum container_role role, enum tile_kind kind,
                        struct npu_image_tensor *out) {
-    bool renamed = role == CONTAINER_ROLE_OUTPUT && v->file_name;
+    bool renamed = role != CONTAINER_ROLE_INPUT && v->file_name;
     *out = (struct npu_image_tensor){.name = renamed ? v->file_name : v->name,
                                      .dtype = (int)v->dtype,
                                      .model_dtype = (int)(v->file_dtype ? v->file_dtype : v->dtype),

@@ -65,8 +65,9 @@ struct graph_value {
                                // memory
     int64_t index_limit; // inputs of integer type that index a dimension: its size (0 unknown)
     enum isa_dtype file_dtype; // inputs and outputs: the type in the model's file
-    const char *file_name; // outputs: their name in the file where an input has it too; else NULL
-    bool is_state;         // inputs: kept from run to run, the host gives none
+    const char *file_name;     // outputs, states: their name in the file where an input has it too;
+                               // else NULL
+    bool is_state;             // inputs: kept from run to run, the host gives none
     const struct graph_value *initial; // states: the constant they start as, which no node need
                                        // read; NULL: zero
     struct graph_value *state; // outputs: the state whose next value this is, of its shape; the

@@ -35,7 +35,11 @@ static npu_status keep(struct importer *m, struct pt2_tensor *t) {
     if (!first->data)
         return npu_fail(UNSUPPORTED, "it is written to, and its elements share memory");
     t->kept = graph_add_value(m->g, t->state, first->dtype, first->rank, first->dims);
-    graph_rename_value(m->g, t->kept, t->state);
+    const struct graph_value *holder = graph_find_value(m->g, t->state);
+    if (holder && holder->is_input && holder != t->kept)
+        t->kept->file_name = t->state;
+    else
+        graph_rename_value(m->g, t->kept, t->state);
     if (build_dtype(t->file) == first->dtype) t->kept->file_dtype = t->file;
     graph_add_input(m->g, t->kept);
     t->kept->is_state = true;
