@@ -24,17 +24,23 @@ def paths(value, path=""):
         yield path
 
 
+def report(binaries, model, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "r.json"
+        command = [binaries / "bin" / "npuc", model, "-q", "--dtype", "f16", *options,
+                   "--report", file, "-o", pathlib.Path(folder) / "p.npu"]
+        subprocess.run([str(word) for word in command], check=True, timeout=250)
+        return json.loads(file.read_text())
+
+
 def main():
     source, binaries, model = (pathlib.Path(p) for p in sys.argv[1:4])
     rows = re.findall(r'^REPORT_FIELD\("([^"]+)",\s*"([^"]+)"', (source / "toolchain/npuc/report.def").read_text(), re.M)
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "r.json"
-        command = [binaries / "bin" / "npuc", model, "-q", "--dtype", "f16", "--skip", "cse", "--skip", "prefetch_across",
-                   "--report", file, "-o", pathlib.Path(folder) / "p.npu"]
-        subprocess.run([str(word) for word in command], check=True, timeout=250)
-        data = json.loads(file.read_text())
-    leaves = set(paths(data))
+    data = report(binaries, model, "--skip", "cse", "--skip", "prefetch_across")
+    eager = report(binaries, model, "--eager")
+    leaves = set(paths(data)) | {path for path in paths(eager) if path.startswith("eager.")}
     known = {path for path, kind in rows if kind != "object"}
+    assert "eager" not in data and eager["eager"]["launches"] == len(eager["eager"]["list"])
     assert leaves == known, f"not in report.def: {sorted(leaves - known)}; not in the report: {sorted(known - leaves)}"
     assert data["skipped"] == ["cse", "prefetch_across"], data["skipped"]
     taken = {step["name"]: step["taken"] for step in data["steps"]}
