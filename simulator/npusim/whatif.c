@@ -104,7 +104,6 @@ static npu_status rerun(struct npusim *s, const struct npusim_list *set, double 
     o.no_data = o.quiet = true;
     o.check_layers = false;
     o.noise = 0;
-    o.host = "none";
     struct npusim other = {.o = &o, .a = s->a};
     npu_status st = npusim_open(&other, s->o->program);
     if (!st) {
@@ -115,6 +114,12 @@ static npu_status rerun(struct npusim *s, const struct npusim_list *set, double 
     }
     npusim_close(&other);
     return st;
+}
+
+// Cycles in which an eager program's device waits for the host: time that no clock of the NPU
+// changes.
+static double host_cycles(const struct trace_run *run) {
+    return run->nengine ? (double)run->engine[0].cycles[TRACE_HOST] : 0;
 }
 
 npu_status npusim_whatif(struct npusim *s, unsigned set, const struct trace_run *run,
@@ -134,7 +139,8 @@ npu_status npusim_whatif(struct npusim *s, unsigned set, const struct trace_run 
         if (strncmp(rows[i].changes, "clock.", 6) == 0) mhz *= c.memory;
         if (c.earlier_ps > 0) c.earlier_ps *= (double)run->hw->dram_latency_ps;
         st = critical_predict(path, &c, &cycles);
-        w.predicted_us = cycles / mhz;
+        const double host = host_cycles(run);
+        w.predicted_us = (cycles - host) / mhz + host / (double)run->hw->clock_npu_mhz;
         if (!st) st = rerun(s, &settings, &w.rerun_us);
         if (!st) (*out)[(*count)++] = w;
     }

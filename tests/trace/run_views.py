@@ -209,6 +209,21 @@ def check_tables(folder, report, rows):
     expect(sum(l["cycles"] for l in report["layers"]) == report["cycles"], "report: layers do not add up to the run")
 
 
+def check_whatifs(npusim, program, report):
+    """What is timed again is what the same machine takes on its own, the host included, and the cycles that the whole
+    device waits for the host stay."""
+    said = run(npusim, program, "--no-data", "-q", "--what-if")
+    ideal = re.search(r"^memory that answers at once +[\d.]+ +([\d.]+)", said, re.M)
+    expect(ideal, "no what-if of an ideal memory")
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        run(npusim, program, "--no-data", "-q", "--set", "dram.standard=ideal", "--report", file.name)
+        alone = json.load(open(file.name))["time_us"]
+    expect(ideal and abs(float(ideal[1]) - alone) <= 0.006, f"what-if of an ideal memory: {ideal and ideal[1]} us, alone {alone} us")
+    host = min(e["stalls"].get("host", 0) for e in report["engines"])
+    for faster in re.findall(r"^\S.*?[\d.]+ +[\d.]+ +([\d.]+)  \S+ .* -> ", said, re.M):
+        expect(not host or float(faster) < report["cycles"] / host + 0.01, f"{faster} times as fast with {host} cycles of host")
+
+
 def main():
     build, model, target, options = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
     with tempfile.TemporaryDirectory() as name:
@@ -227,6 +242,7 @@ def main():
             check_refusals(trace)
         check_waves(folder / "run.vcd", report, folder)
         check_tables(folder, report, instructions)
+        check_whatifs(build / "bin/npusim", program, report)
         check_help(build / "bin/npusim")
     print(f"{len(faults)} faults")
     return bool(faults)
