@@ -5,9 +5,11 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <setjmp.h>
 #include <string.h>
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/arena.h"
 #include "runtime/base/file.h"
 #include "simulator/noise/host_model.h"
 
@@ -332,38 +334,52 @@ static npu_status read_model(const struct reader *r, const json_t *json, struct 
 
 // ---- entry points ----------------------------------------------------------------------------
 
-// jansson reports some allocations that fail as faults of the text: noted here.
-static bool refused;
+// The library does not survive an allocation that fails while it reads (its scanner writes on, or
+// asserts). So it takes memory of an arena, which leaves by a jump instead, and gives nothing back.
+static struct arena *texts;
 
-static void *json_alloc(size_t size) {
-    void *block = base_alloc(size);
-    refused |= !block;
-    return block;
+static void *json_take(size_t size) {
+    return arena_alloc(texts, size);
 }
 
-npu_status host_model_parse(const char *json, size_t size, const char *where,
-                            struct host_model **out) {
+static void json_keep(void *block) {
+    (void)block;
+}
+
+static npu_status parse(const char *json, size_t size, const char *where, struct host_model **out) {
     json_error_t error;
-    *out = NULL;
-    refused = false;
-    json_set_alloc_funcs(json_alloc, base_free);
     json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &error);
-    if (!root) {
-        if (refused || json_error_code(&error) == json_error_out_of_memory)
-            return npu_fail(NO_MEMORY, "parsing %s", where);
+    if (!root)
         return npu_fail(BAD_INPUT, "%s:%d:%d: %s; expected JSON", where, error.line, error.column,
                         error.text);
-    }
     struct arena *a = arena_new();
     struct reader r = {a, where};
     struct host_model *m = ARENA_NEW(a, struct host_model);
     m->arena = a;
     npu_status st = read_model(&r, root, m);
-    json_decref(root);
     if (st)
         arena_free(a);
     else
         *out = m;
+    return st;
+}
+
+npu_status host_model_parse(const char *json, size_t size, const char *where,
+                            struct host_model **out) {
+    jmp_buf oom;
+    npu_status st;
+    *out = NULL;
+    texts = arena_try_new();
+    if (!texts) return npu_fail(NO_MEMORY, "parsing %s", where);
+    json_set_alloc_funcs(json_take, json_keep);
+    if (setjmp(oom)) {
+        st = npu_fail(NO_MEMORY, "parsing %s", where);
+    } else {
+        arena_set_oom(texts, &oom);
+        st = parse(json, size, where, out);
+    }
+    json_set_alloc_funcs(base_alloc, base_free);
+    arena_free(texts);
     return st;
 }
 
