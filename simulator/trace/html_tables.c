@@ -107,9 +107,24 @@ static void marks(const struct trace_html *h, struct str *s) {
     str_puts(s, ",\n\"marks\":[");
     for (size_t i = 0; i < h->log->count; i++) {
         const struct trace_event *e = &h->log->event[i];
-        if (e->kind == TRACE_EVENT_INSN) continue;
+        if (e->kind == TRACE_EVENT_INSN || e->kind == TRACE_EVENT_DISPATCH) continue;
         str_printf(s, "%s[\"%s\",%" PRIu32 ",%" PRIu64 "]", any ? "," : "", kind[e->kind], e->id,
                    e->start);
+        any = true;
+    }
+    str_puts(s, "]");
+}
+
+// Launches in their order: tag, calls before that launch nothing, and the cycles at which the host
+// begins it, has made it, and the device starts it.
+static void dispatches(const struct trace_html *h, struct str *s) {
+    bool any = false;
+    str_puts(s, ",\n\"dispatches\":[");
+    for (size_t i = 0; i < h->log->count; i++) {
+        const struct trace_event *e = &h->log->event[i];
+        if (e->kind != TRACE_EVENT_DISPATCH) continue;
+        str_printf(s, "%s[%" PRIu32 ",%" PRId32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                   any ? "," : "", e->tag, e->change, e->start, e->done, e->issued);
         any = true;
     }
     str_puts(s, "]");
@@ -143,6 +158,7 @@ npu_status trace_html_tables(const struct trace_html *h, struct str *s) {
     spm(&h->spm, s);
     peaks(h->run, s);
     marks(h, s);
+    dispatches(h, s);
     whatifs(h->run, s);
     str_puts(s, "}");
     return NULL;

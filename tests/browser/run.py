@@ -31,10 +31,10 @@ def run(*command):
         sys.exit(f"run.py: {' '.join(command)}: status {done.returncode}\n{done.stderr}")
 
 
-def make(folder, model, *options, target="server"):
+def make(folder, model, *options, target="server", compiled=()):
     """Paths of a model's HTML report and report.json."""
-    base = os.path.join(folder, model + target)
-    run(NPUC, "-q", os.path.join(MODELS, model, "model.onnx"), "--target", target, "-o", base + ".npu")
+    base = os.path.join(folder, model + target + "".join(compiled))
+    run(NPUC, "-q", os.path.join(MODELS, model, "model.onnx"), "--target", target, *compiled, "-o", base + ".npu")
     run(NPUSIM, "-q", base + ".npu", f"--trace={base}.html", "--report", base + ".json", *options)
     return base + ".html", json.load(open(base + ".json"))
 
@@ -223,6 +223,33 @@ def test_jitter(browser, folder):
     expect("times", page.js("npusim.model.report.runs.times_us.length"), 60)
     expect("coefficient of variation", dict(shown)["coefficient of variation"], f"{report['runs']['cv']:.4f}")
     quiet(page, "jitter")
+
+
+def test_host(browser, folder):
+    """An eager program: the host's lane, from the same events as the Perfetto trace."""
+    path, report = make(folder, "modernbert-tiny", compiled=("--eager",))
+    run(NPUSIM, "-q", path[:-5] + ".npu", f"--trace={folder}/host.json")
+    page = browser.open("file://" + path)
+    events = json.load(open(os.path.join(folder, "host.json")))["traceEvents"]
+    made = [e for e in events if e["ph"] == "X" and e.get("cat") == "launch"]
+    expect("launches", page.js("npusim.model.host.n"), report["eager"]["launches"])
+    expect("as in the Perfetto trace", page.js("[...npusim.model.host.begin]"), [e["args"]["device_start"] for e in made])
+    expect("calls before", page.js("npusim.model.host.views.slice(0, 20).join()"), ",".join(str(e["args"]["views_before"]) for e in made[:20]))
+    expect("their layers", page.js("[...npusim.model.host.layer].map(l => npusim.model.layers[l].title)"), [e["args"]["layer"] for e in made])
+    expect_true("in order, the device behind the host", page.js(
+        "npusim.model.host.to.every((t, k) => npusim.model.host.begin[k] >= t && (!k || npusim.model.host.from[k] >= npusim.model.host.to[k - 1]))"))
+    expect("no marks of them", page.js("npusim.model.tables.marks.length"), 0)
+    k = report["eager"]["launches"] // 2
+    page.js(f"view.set(npusim.model.host.from[{k}], npusim.model.host.to[{k}])")
+    page.frame()
+    page.move(*place(page, "host"))
+    tip = page.js("document.getElementById('tip').textContent")
+    expect_true("the tip has the launch and its layer", f"launch {k}" in tip and made[k]["args"]["layer"] in tip, tip)
+    page.click(*place(page, "host"))
+    expect("a click chooses the layer", page.js("npusim.model.layers[view.state.layer].title"), made[k]["args"]["layer"])
+    tiles = page.js("document.getElementById('tiles').textContent")
+    expect_true("tiles of the host", "Launches" in tiles and f"{100 * report['eager']['bubble_cycles'] / report['cycles']:.1f}" in tiles, tiles)
+    quiet(page, "host")
 
 
 def test_many(browser, folder):

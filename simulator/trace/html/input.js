@@ -52,6 +52,8 @@ const input = (() => {
     if (h.i >= 0) {
       const f = facts(h.i);
       tip.show([f.title, ...f.lines, f.code ? el("code", {}, f.code) : null], e.clientX, e.clientY);
+    } else if (h.launch >= 0) {
+      tip.show(host.rows(m, h.launch), e.clientX, e.clientY);
     } else if (h.layer >= 0) {
       tip.show(layerRows(h.layer), e.clientX, e.clientY);
     } else if (h.lane && h.lane.kind === "bandwidth" && h.cycle !== undefined) {

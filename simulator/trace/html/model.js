@@ -96,7 +96,7 @@ const model = (() => {
     return {
       d, c: d.column, report: d.report, tables: d.tables, cycles: d.report.cycles,
       us: (cycle) => cycle / d.report.clock_mhz,
-      layers, kernels, tracks: engines(d), states: states(d),
+      layers, kernels, tracks: engines(d), states: states(d), host: host.of(d.tables),
       layerOf: (i) => layerOfTag[d.column.tag[i]],
     };
   }

@@ -27,6 +27,11 @@ const overview = (() => {
       tile("Cycles", format.integer(r.cycles), "", `${format.integer(r.instructions)} instructions`),
       tile("Time", format.time(r.time_us), "", `at ${format.integer(r.clock_mhz)} MHz`),
     ];
+    if (r.eager) {
+      out.push(tile("Launches", format.integer(r.eager.launches), "", `and ${format.integer(r.eager.views)} calls that launch nothing`),
+        tile("Waits for the host", format.fixed(100 * r.eager.bubble_cycles / Math.max(1, r.cycles), 1), "% of the run",
+          `the host sees ${format.time(r.eager.latency_us)}`, r.eager.bubble_cycles / Math.max(1, r.cycles)));
+    }
     if (b.ideal_cycles > 0) {
       out.push(tile("Over the ideal bound", format.fixed(b.latency_over_ideal, 2), "\u00d7",
         `bounds: array ${format.scaled(b.mac_cycles)}, memory ${format.scaled(b.dram_cycles)}, vector ${format.scaled(b.vector_cycles)}`));

@@ -3,9 +3,14 @@
 "use strict";
 
 const timeline = (() => {
-  const LEFT = 64, OVERVIEW = 34, RULER = 26, LAYERS = 34, LANE = 30, GAP = 7, BANDWIDTH = 46;
+  const LEFT = 64, OVERVIEW = 34, RULER = 26, LAYERS = 34, LANE = 30, HOST = 20, GAP = 7, BANDWIDTH = 46;
   const ARROWS = 250; // at most so many are drawn
   let m, canvas, g, lanes = [], width = 0, height = 0, bandwidth, kept = {};
+
+  const colourOf = (layer) => {
+    if (layer < 0) return theme.colours().faint;
+    return theme.series($("colour").value === "kernel" ? m.layers[layer].kernelIndex : layer);
+  };
 
   function layout() {
     lanes = [];
@@ -18,6 +23,7 @@ const timeline = (() => {
     add("ruler", RULER);
     add("layers", LAYERS);
     if (m.tables.marks.length) add("marks", 14);
+    if (m.host.n) add("host", HOST);
     for (const t of m.tracks) add("engine", LANE, { track: t, name: m.tables.engines[t.engine] });
     add("bandwidth", BANDWIDTH);
     height = y;
@@ -120,7 +126,7 @@ const timeline = (() => {
     for (const l of m.layers) {
       const x0 = Math.max(LEFT, toX(l.start_cycle)), x1 = Math.min(LEFT + plotWidth(), toX(l.end_cycle));
       if (x1 <= LEFT || x0 >= LEFT + plotWidth()) continue;
-      const colour = theme.series($("colour").value === "kernel" ? l.kernelIndex : l.index);
+      const colour = colourOf(l.index);
       const lower = x0 < right - 1;
       const y = lane.y + (lower ? half : 0), h = half - 1;
       g.fillStyle = colour;
@@ -151,6 +157,16 @@ const timeline = (() => {
       if (x < LEFT || x > LEFT + plotWidth()) continue;
       g.fillRect(x, lane.y, kind === "open" || kind === "close" ? 2 : 1, lane.h);
     }
+  }
+
+  function drawHost(lane, paint) {
+    label(lane, "host", paint);
+    host.draw(g, m, { x: LEFT, y: lane.y, w: plotWidth(), h: lane.h, from: view.state.from, to: view.state.to }, colourOf, paint);
+  }
+
+  function drawLaunches(paint) {
+    const lane = lanes.find((l) => l.kind === "host"), cp = lanes.find((l) => l.kind === "engine");
+    if (lane && cp && $("arrows").checked) host.lines(g, m, toX, view.state.from, view.state.to, lane.y + lane.h, cp.y, paint);
   }
 
   function drawBandwidth(lane, paint) {
@@ -250,7 +266,7 @@ const timeline = (() => {
     g.clearRect(0, 0, width, height);
     const ruler = lanes.find((l) => l.kind === "ruler");
     for (const lane of lanes) {
-      if (lane.kind !== "engine") continue;
+      if (lane.kind !== "engine" && lane.kind !== "host") continue;
       g.fillStyle = paint.lane;
       g.fillRect(LEFT, lane.y, plotWidth(), lane.h);
     }
@@ -259,6 +275,7 @@ const timeline = (() => {
       if (lane.kind === "overview") drawOverview(lane, paint);
       if (lane.kind === "layers") drawLayers(lane, paint);
       if (lane.kind === "marks") drawMarks(lane, paint);
+      if (lane.kind === "host") drawHost(lane, paint);
       if (lane.kind === "bandwidth") drawBandwidth(lane, paint);
       if (lane.kind !== "engine") continue;
       label(lane, lane.name, paint);
@@ -275,6 +292,7 @@ const timeline = (() => {
     g.clip();
     drawPath(paint);
     drawArrows(paint);
+    drawLaunches(paint);
     if (view.state.chosen >= 0) outline(view.state.chosen, paint.ink, 2);
     g.restore();
     const { from, to } = view.state;
@@ -293,6 +311,10 @@ const timeline = (() => {
       const found = m.layers.filter((l) => cycle >= l.start_cycle - slack && cycle < l.end_cycle + slack);
       const lower = y > lane.y + lane.h / 2 && found.length > 1;
       return { lane, cycle, layer: found.length ? found[lower ? 1 : 0].index : -1 };
+    }
+    if (lane.kind === "host") {
+      const k = host.at(m.host, cycle, slack);
+      return { lane, cycle, launch: k, layer: k < 0 ? -1 : m.host.layer[k] };
     }
     return { lane, cycle };
   }
