@@ -43,12 +43,13 @@ LAYERS = [  # file, its include, what must be reported
 ]
 
 
-def run(script, name, content):
+def run(script, name, content, size=0):
     with tempfile.TemporaryDirectory() as root:
         path = os.path.join(root, name)
         os.makedirs(os.path.dirname(path))
         with open(path, "w", encoding="latin-1") as f:
             f.write(content)
+            f.truncate(size or len(content))
         done = subprocess.run([sys.executable, os.path.join(HERE, script), root], capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
@@ -66,7 +67,12 @@ def main():
     if empty == 0:
         print("check_style.py: passes on a tree without files")
         failed += 1
-    print(f"check_selftest: {len(cases) + 1} cases, {failed} failed")
+    for size, want in ((40 * 10**6, False), (40 * 10**6 + 1, True)):
+        code, output = run("check_style.py", "tests/data/x.c", SPDX, size)
+        if ("at most 40 MB" in output) != want or not code:
+            print(f"check_style.py: {size} bytes of test data, exit {code}:\n{output}")
+            failed += 1
+    print(f"check_selftest: {len(cases) + 3} cases, {failed} failed")
     return 1 if failed else 0
 
 

@@ -3,6 +3,7 @@
 """Style rules that no compiler checks. Usage: check_style.py [ROOT]; prints FILE:LINE: RULE, exits 1.
 
 Text files: ASCII, no tabs, no trailing blanks, a newline at the end, at most 800 lines (but for lists, .txt).
+All files of tests/data together: at most 40 MB.
 C and C++: SPDX line first, 100 columns, no banned calls, TODO only with an issue number: TODO(#12).
 Calls are looked for outside comments and strings.
 """
@@ -14,6 +15,7 @@ TEXT = {".c", ".h", ".cpp", ".def", ".S", ".ld", ".py", ".sh", ".cmake", ".txt",
         ".nps", ".json", ".html", ".css", ".js"}
 SOURCE = {".c", ".h", ".cpp", ".def"}
 SKIPPED = {"build", "data", "models", "corpus", "__pycache__", "node_modules"}
+DATA_MB = 40
 BANNED = [  # calls, where they are allowed, why
     (r"sprintf|strcpy|strcat|gets|vsprintf", None, "writes without a bound"),
     (r"strtok", None, "keeps hidden state"),
@@ -66,6 +68,10 @@ def check(path, name):
                 yield n, f"{found[0].rstrip(' (')}() {why}"
 
 
+def size_of(folder):
+    return sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(folder) for name in names)
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..")
     files = faults = 0
@@ -81,6 +87,10 @@ def main():
             for line, rule in check(path, name):
                 print(f"{name}:{line}: {rule}")
                 faults += 1
+    data = size_of(os.path.join(root, "tests", "data"))
+    if data > DATA_MB * 10**6:
+        print(f"tests/data:1: {data} bytes, at most {DATA_MB} MB: make what can be made when it is needed")
+        faults += 1
     print(f"check_style: {files} files, {faults} faults")
     return 1 if faults or not files else 0
 

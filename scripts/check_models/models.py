@@ -2,7 +2,7 @@
 """The models of the table.
 
 A model's folder holds meta.json (the tolerance) and case_*; it is tests/data/models/NAME, another folder of tests/data, or,
-for what export.py writes, build/models/NAME. Its file is model.onnx of that folder, or fetched from PyPI.
+for what export.py writes, build/models/NAME. Its file is model.onnx of that folder, another one of it, or fetched from PyPI.
 """
 import json
 import os
@@ -30,6 +30,7 @@ class Model:
     targets: tuple = SMALL
     dtypes: tuple = HALF
     folder: str = ""            # below tests/data; empty: models/NAME, or build/models/NAME
+    form: str = "model.onnx"    # the file, in that folder
     exported: bool = False      # export.py writes it into build/models
     fetched: str = ""           # name in fetch.py
     shapes: tuple = ()          # --shape of npuc
@@ -53,7 +54,7 @@ class Model:
     def file(self):
         """Path of the ONNX file. Raises Skipped."""
         if not self.fetched:
-            return os.path.join(self.place(), "model.onnx")
+            return os.path.join(self.place(), self.form)
         try:
             return os.path.relpath(fetch.fetch(self.fetched))
         except fetch.FetchError as e:
@@ -85,7 +86,8 @@ LIST = [
     *seeded("encoder-static", targets=ALL, gathers=True),
     *seeded("modernbert-tiny", "modernbert-tiny-eager", "modernbert-tiny-op23", gathers=True),
     *seeded("unet-tiny", "audio-gru-lstm", "audio-gru-lstm-legacy17"),
-    *seeded("llama-tiny-prefill", "llama-tiny-decode", "llama-tiny-decode-where", gathers=True, gate="classes"),
+    *seeded("llama-tiny-prefill", "llama-tiny-decode", gathers=True, gate="classes"),
+    Model("llama-tiny-decode-where", folder="models/llama-tiny-decode", form="where.onnx", gathers=True, gate="classes"),
     Model("llama-tiny-greedy", gate="tokens"),
     Model("silero-vad-static", folder="silero-vad-static", fetched="silero-vad-static", gate="stream",
           shapes=("input=1,576", "state=2,1,128")),

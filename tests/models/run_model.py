@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model through npuc and npusim, as a user would, on several machines.
 
-    run_model.py BUILD_DIR MODEL_DIR DTYPE [--values] TARGET...
+    run_model.py BUILD_DIR MODEL_DIR[/FILE.onnx] DTYPE [--values] TARGET...
 
-MODEL_DIR holds model.onnx, case_*, and meta.json with the tolerance. For each target the outputs of every case agree with
+MODEL_DIR holds model.onnx or FILE.onnx, case_*, and meta.json with the tolerance. For each target the outputs of every case agree with
 the references, and of the first case: two compilations give the same bytes; disassembly assembles to the same bytes; two
 runs, every SIMD level of the host and one or two threads give the same outputs, and two traces are equal; every engine's
 cycles add up to the run's length; -O0 to -O3 agree with the references too. --values: the outputs of every case, and of the
@@ -58,8 +58,10 @@ class Model:
 
     def __init__(self, binaries, folder, dtype, target):
         self.npuc, self.npusim = f"{binaries}/bin/npuc", f"{binaries}/bin/npusim"
-        self.folder = pathlib.Path(folder)
-        self.compile_it = [self.npuc, self.folder / "model.onnx", "--target", target, "--dtype", dtype, "-q", "-o"]
+        path = pathlib.Path(folder)
+        self.file = path if path.suffix == ".onnx" else path / "model.onnx"
+        self.folder = self.file.parent
+        self.compile_it = [self.npuc, self.file, "--target", target, "--dtype", dtype, "-q", "-o"]
         meta = json.loads((self.folder / "meta.json").read_text())
         allowed = meta["tolerance"][dtype]
         self.unfused = dtype not in meta.get("fused_only", [])
