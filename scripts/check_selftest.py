@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of check_style.py and check_layers.py: each rule is broken once and must be found, and a clean tree passes."""
+"""Tests of check_style.py, check_layers.py and docs_checks: each rule is broken once and must be found, and a clean tree passes."""
 import os
 import subprocess
 import sys
 import tempfile
+import types
+
+from docs_checks import commands, links, tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -42,6 +45,71 @@ LAYERS = [  # file, its include, what must be reported
     ("toolchain/frontend/onnx/x.c", "onnx.pb-c.h", None),
 ]
 
+PAGES = [  # a line of docs/x.md, what must be reported
+    ("[a](../isa/x.c), [b](#x), `isa/x.c`, `x.c`, `isa/*.c`, `f()`, `g()`, --real", None),
+    ("[a](../isa/y.c)", "link to ../isa/y.c: no such file"),
+    ("[a](x.md#y)", "link to x.md#y: no such heading"),
+    ("`isa/y.c`", "`isa/y.c`: no such file"),
+    ("`y.c`", "`y.c`: no such file"),
+    ("`isa/y_*.c`", "`isa/y_*.c`: no such file"),
+    ("`h()`", "`h()`: no such function"),
+    ("npuc --unreal", "--unreal: no such option"),
+    ("```c\nint own(int x) {\n    return f(x) + own(x);\n}\n```", None),
+    ("```c\nint y = h(1);\n```", "h() in the example: no such function"),
+]
+RUN = [  # a page, what must be reported
+    ("```console\n$ echo a; echo; echo b 12\na\n\nb 12\n$ seq 9\n1\n...\n4\n5\n...\n$ true\n```", None),
+    ("```console\n$ echo 12\n13\n```", "the page has  13"),
+    ("```console\n$ seq 9\n1\n...\n3\n5\n...\n```", "the page has  5"),
+    ("```console\n$ seq 9\n1\n...\n8\n```", "the page has  8"),
+    ("```console\n$ seq 3\n1\n2\n```", "it prints     3"),
+    ("```console\n$ echo a\n```", "it prints     a"),
+    ("```console\n$ echo a; false\na\n```", "status 1"),
+    ("```console\na\n```", "starts with a command"),
+    ("<!-- varies: \\d+ ms -->\n```console\n$ echo 12 ms\n7 ms\n```", None),
+    ("<!-- varies: \\d+ ms -->\ntext\n```console\n$ true\n```", "belongs right before a block"),
+    ("<!-- output of: echo $BUILD -->\n```\nb\n```", None),
+    ("<!-- output of: echo $BUILD -->\n```\nc\n```", "the page has  c"),
+    ("<!-- needs: nothing -->\n```console\n$ false\n```", None),
+]
+
+
+def check_pages():
+    """How many cases of docs_checks there are and how many fail."""
+    failed = 0
+
+    def judge(what, want, got):
+        nonlocal failed
+        if got != [] if want is None else not any(want in rule for rule in got):
+            print(f"docs_checks: {what!r}: wanted {want!r}, got {got}")
+            failed += 1
+    with tempfile.TemporaryDirectory() as root:
+        def put(name, text):
+            os.makedirs(os.path.join(root, os.path.dirname(name)), exist_ok=True)
+            with open(os.path.join(root, name), "w") as f:
+                f.write(text)
+        put("isa/x.c", "int f(int x); void g(void);\n")
+        put("isa/options.def", 'OPTION(REAL, "real", 0)\n')
+        put("isa/x.def", 'ROW(A, "a", "first, of two")\nROW(B, "b", "second")\n')
+        for text, want in PAGES:
+            put("docs/x.md", "# X\n" + text + "\n")
+            judge(text, want, [rule for _, rule in links.check(links.Tree(root), "docs/x.md")])
+        put("docs/x.md", "no heading\n")
+        judge("no heading", "has a heading", [rule for _, rule in links.check(links.Tree(root), "docs/x.md")])
+        for form, want in (("\n{1}: {2}", None), ("{0}={1}", "about ROW(B)")):
+            put("docs/x.md", "# X\na: first, of two\nb: second\nA=a\n")
+            judge(form, want, [r for _, _, r in tables.check(root, [("docs/x.md", "isa/x.def", "ROW", form, None)])])
+        args = types.SimpleNamespace(run=os.path.join(root, "b"), strict=True, all=True, update=False, timeout=60)
+        for text, want in RUN:
+            put("docs/x.md", text + "\n")
+            judge(text, want, [rule for _, _, rule in commands.check(root, ["docs/x.md"], args)])
+        args.update = True
+        put("docs/x.md", "```console\n$ seq 2; echo a 3\n1\n$ echo a 1; echo b 2\n...\nb 1\n```\n")
+        judge("update", None, [rule for _, _, rule in commands.check(root, ["docs/x.md"], args)])
+        with open(os.path.join(root, "docs/x.md")) as f:
+            judge("updated", "1\n2\na 3\n$ echo a 1; echo b 2\n...\nb 2\n```\n", [f.read()])
+    return len(PAGES) + len(RUN) + 5, failed
+
 
 def run(script, name, content, size=0):
     with tempfile.TemporaryDirectory() as root:
@@ -72,7 +140,9 @@ def main():
         if ("at most 40 MB" in output) != want or not code:
             print(f"check_style.py: {size} bytes of test data, exit {code}:\n{output}")
             failed += 1
-    print(f"check_selftest: {len(cases) + 3} cases, {failed} failed")
+    pages, wrong = check_pages()
+    failed += wrong
+    print(f"check_selftest: {len(cases) + 3 + pages} cases, {failed} failed")
     return 1 if failed else 0
 
 
