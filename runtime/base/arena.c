@@ -180,6 +180,16 @@ void arena_defer(struct arena *a, void (*function)(void *), void *argument) {
     a->deferred = d;
 }
 
+void *arena_deferred(const struct arena *a, void (*function)(void *), const void *argument) {
+    const struct deferred *d = a->deferred;
+    while (argument && d && (d->function != function || d->argument != argument))
+        d = d->next;
+    if (argument && d) d = d->next;
+    while (d && d->function != function)
+        d = d->next;
+    return d ? d->argument : NULL;
+}
+
 static void run_deferred(struct arena *a) {
     while (a->scratch)
         arena_free(a->scratch);

@@ -74,6 +74,10 @@ char *arena_vprintf(struct arena *a, const char *format, va_list args)
 /// Calls function(argument) when the arena is freed or reset, the last deferred first.
 void arena_defer(struct arena *a, void (*function)(void *), void *argument);
 
+/// Walks what was deferred to `function`, the last first: from an argument (NULL: from the start)
+/// to the next; NULL at the end.
+void *arena_deferred(const struct arena *a, void (*function)(void *), const void *argument);
+
 /// Bytes handed out since the arena was new or reset.
 size_t arena_used_bytes(const struct arena *a);
 

@@ -56,23 +56,27 @@ static npu_status read_to_end(const char *path, int fd, struct span *out) {
     return st;
 }
 
-npu_status file_map(const char *path, struct span *out) {
+static npu_status map_file(const char *path, struct span *out, struct stat *info) {
     *out = (struct span){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return npu_fail(IO, "%s: %s", path, strerror(errno));
-    struct stat info;
     npu_status st = NULL;
-    if (fstat(fd, &info) != 0) {
+    if (fstat(fd, info) != 0) {
         st = npu_fail(IO, "%s: %s", path, strerror(errno));
-    } else if (S_ISDIR(info.st_mode)) {
+    } else if (S_ISDIR(info->st_mode)) {
         st = npu_fail(IO, "%s: is a directory", path);
-    } else if (!S_ISREG(info.st_mode)) {
+    } else if (!S_ISREG(info->st_mode)) {
         st = read_to_end(path, fd, out);
-    } else if (info.st_size > 0) {
-        st = map_bytes(path, fd, (size_t)info.st_size, out);
+    } else if (info->st_size > 0) {
+        st = map_bytes(path, fd, (size_t)info->st_size, out);
     }
     (void)close(fd);
     return st;
+}
+
+npu_status file_map(const char *path, struct span *out) {
+    struct stat info;
+    return map_file(path, out, &info);
 }
 
 void file_unmap(struct span bytes) {
@@ -80,21 +84,36 @@ void file_unmap(struct span bytes) {
 }
 
 static void unmap_deferred(void *argument) {
-    file_unmap(*(struct span *)argument);
+    file_unmap(((struct file_mapping *)argument)->bytes);
 }
 
 npu_status file_map_in(struct arena *a, const char *path, struct span *out) {
-    struct span *kept = ARENA_NEW(a, struct span); // first: what may jump away comes before the map
+    // First: what may jump away comes before the map.
+    struct file_mapping *kept = ARENA_NEW(a, struct file_mapping);
+    const char *copy = arena_strdup(a, path);
+    struct stat info;
     arena_defer(a, unmap_deferred, kept);
-    NPU_TRY(file_map(path, kept));
-    *out = *kept;
+    NPU_TRY(map_file(path, &kept->bytes, &info));
+    kept->path = copy;
+    if (S_ISREG(info.st_mode)) {
+        kept->device = (uint64_t)info.st_dev;
+        kept->inode = (uint64_t)info.st_ino;
+    }
+    *out = kept->bytes;
     return NULL;
+}
+
+const struct file_mapping *file_mapped_in(const struct arena *a, const struct file_mapping *after) {
+    do
+        after = arena_deferred(a, unmap_deferred, after);
+    while (after && !after->path);
+    return after;
 }
 
 struct file_out {
     int fd;
     bool failed;   // a write did; committing removes
-    bool direct;   // not a regular file: no temporary
+    bool direct;   // not a regular file, or the program's own output: no temporary
     char *path;    // as the user wrote it, for messages
     char *target;  // links followed
     char *scratch; // the temporary file
@@ -117,9 +136,31 @@ static char *copy_with(const char *text, const char *suffix) {
     return copy;
 }
 
+// Descriptor that a path names, -1: none. Opening such a name again would start at its beginning,
+// or replace the file that output was redirected to.
+static int standard_descriptor(const char *path) {
+    static const char *const names[][3] = {{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"},
+                                           {"/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"}};
+    for (int fd = 1; fd <= 2; fd++)
+        for (int i = 0; i < 3; i++)
+            if (strcmp(path, names[fd - 1][i]) == 0) return fd;
+    return -1;
+}
+
+bool file_is_direct(const char *path) {
+    struct stat info;
+    return standard_descriptor(path) >= 0 ||
+           (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
 // Opens what the file_out's paths name; errno tells why not.
 static int open_target(struct file_out *f) {
     struct stat info;
+    const int standard = standard_descriptor(f->path);
+    if (standard >= 0) {
+        f->direct = true;
+        return fflush(stdout) == 0 ? dup(standard) : -1; // what was printed comes first
+    }
     bool exists = stat(f->path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
@@ -215,6 +256,18 @@ npu_status file_out_commit(struct file_out *f) {
         free_out(f);
     }
     return st;
+}
+
+npu_status file_out_check(const char *path) {
+    if (standard_descriptor(path) >= 0) return NULL;
+    if (file_is_direct(path)) {
+        if (access(path, W_OK) == 0) return NULL;
+        return npu_fail(IO, "%s: cannot write: %s", path, strerror(errno));
+    }
+    struct file_out *f;
+    NPU_TRY(file_out_open(path, &f));
+    file_out_abort(f);
+    return NULL;
 }
 
 npu_status file_write_atomic(const char *path, struct span bytes) {

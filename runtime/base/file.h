@@ -28,11 +28,23 @@ void file_unmap(struct span bytes);
 /// file_map, released together with the arena.
 NPU_MUST_USE npu_status file_map_in(struct arena *a, const char *path, struct span *out);
 
+/// A file that was mapped into an arena.
+struct file_mapping {
+    struct span bytes;
+    const char *path;       // as it was asked for; NULL: could not be mapped
+    uint64_t device, inode; // 0 for what is not a regular file
+};
+
+/// Walks the files that were mapped into an arena, the last first: from one (NULL: from the start)
+/// to the next; NULL at the end.
+const struct file_mapping *file_mapped_in(const struct arena *a, const struct file_mapping *after);
+
 /// A file being written. Until it is committed nothing stands under its name.
 struct file_out;
 
 /// Starts writing `path` into a temporary file next to it. What is no regular file (a terminal, a
-/// pipe, /dev/null) is written directly. End with file_out_commit or file_out_abort; what leaves by
+/// pipe, /dev/null) is written directly; /dev/stdout and /dev/stderr go on where the program itself
+/// prints, wherever that leads. End with file_out_commit or file_out_abort; what leaves by
 /// longjmp or exit in between leaves the temporary file behind.
 NPU_MUST_USE npu_status file_out_open(const char *path, struct file_out **out);
 
@@ -51,6 +63,13 @@ NPU_MUST_USE npu_status file_out_commit(struct file_out *f);
 
 /// Removes the temporary file and frees `f`. NULL is allowed.
 void file_out_abort(struct file_out *f);
+
+/// Whether what is written goes straight to a path: standard output or error by name, or no regular
+/// file.
+bool file_is_direct(const char *path);
+
+/// Fails as file_out_open would, and leaves nothing behind. What is no regular file is not opened.
+NPU_MUST_USE npu_status file_out_check(const char *path);
 
 /// Writes a whole file: complete under its name, or not at all.
 NPU_MUST_USE npu_status file_write_atomic(const char *path, struct span bytes);

@@ -5,6 +5,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/str.h"
+#include "simulator/npusim/uses.h"
 #include "simulator/trace/diff.h"
 
 static npu_status write_report(const struct diff *d, const char *path) {
@@ -17,6 +18,8 @@ static npu_status write_report(const struct diff *d, const char *path) {
 }
 
 npu_status npusim_diff(const struct npusim_options *o, struct arena *a) {
+    struct files files;
+    NPU_TRY(npusim_files_named(o, a, &files));
     struct diff *d = ARENA_NEW(a, struct diff);
     struct str text = {0};
     // Both are read, so that both are told about.

@@ -16,6 +16,7 @@
 #include "simulator/npusim/layers.h"
 #include "simulator/npusim/report.h"
 #include "simulator/npusim/runs.h"
+#include "simulator/npusim/uses.h"
 
 // NPU_SIMD chooses the host's code path for values; results never depend on it.
 static npu_status choose_code_path(void) {
@@ -59,7 +60,9 @@ static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *
                       struct layers **layers) {
     struct npusim_runs runs = {0}, other_runs;
     struct breaks breaks = {0};
+    struct files files;
     bool stopped = false;
+    NPU_TRY(npusim_files_named(s->o, s->a, &files));
     NPU_TRY(npusim_open(s, s->o->program));
     if (s->o->versus) NPU_TRY(npusim_versus_open(s, other));
     show_progress(s);
@@ -68,6 +71,7 @@ static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *
     if (s->o->check_layers) NPU_TRY(layers_begin(s, layers));
     progress_end();
     NPU_TRY(breaks_begin(s, &breaks));
+    NPU_TRY(npusim_files_found(s, &files));
     s->writes->device = d;
     if (watched) sim_device_watch(d, writes_add, s->writes);
     sim_device_begin(d, watched || s->o->trace_file || s->o->what_if ? log : NULL);

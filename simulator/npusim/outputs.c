@@ -80,6 +80,31 @@ static npu_status find(const struct npusim *s, const char *option, const char *n
     return NULL;
 }
 
+npu_status npusim_outputs_find(struct npusim *s) {
+    struct npusim_tensor *t;
+    for (int i = 0; i < s->o->output.n; i++)
+        NPU_TRY(find(s, "output", s->o->output.item[i].name, &t));
+    for (int i = 0; i < s->o->expect.n; i++)
+        NPU_TRY(find(s, "expect", s->o->expect.item[i].name, &t));
+    if (s->o->outputs) NPU_TRY(npusim_tensors_distinct(&s->out, "output"));
+    if (s->o->expects) NPU_TRY(npusim_tensors_distinct(&s->out, "expect"));
+    if (!s->o->expects) return NULL;
+    NPU_TRY(npusim_check_folder("expects", s->o->expects));
+    bool any = s->o->expect.n > 0;
+    for (size_t i = 0; i < s->out.n; i++) {
+        t = &s->out.item[i];
+        t->expected = npusim_find_file(s->a, s->o->expects, t, i, "out_", s->o->tag, "output");
+        any |= t->expected != NULL;
+    }
+    if (any) return NULL;
+    return npu_fail(USAGE, "--expects %s: no file in it belongs to an output (tag '%s')",
+                    s->o->expects, s->o->tag);
+}
+
+const char *npusim_output_path(const struct npusim *s, const struct npusim_tensor *t) {
+    return arena_printf(s->a, "%s/%s.npy", s->o->outputs, t->file);
+}
+
 npu_status npusim_write_outputs(struct npusim *s) {
     for (int i = 0; i < s->o->output.n; i++) {
         struct npusim_tensor *t;
@@ -87,12 +112,10 @@ npu_status npusim_write_outputs(struct npusim *s) {
         NPU_TRY(write_one(s, t, s->o->output.item[i].value));
     }
     if (!s->o->outputs) return NULL;
-    NPU_TRY(npusim_tensors_distinct(&s->out, "output"));
     if (mkdir(s->o->outputs, 0777) != 0 && errno != EEXIST)
         return npu_fail(IO, "--outputs %s: %s", s->o->outputs, strerror(errno));
     for (size_t i = 0; i < s->out.n; i++)
-        NPU_TRY(write_one(s, &s->out.item[i],
-                          arena_printf(s->a, "%s/%s.npy", s->o->outputs, s->out.item[i].file)));
+        NPU_TRY(write_one(s, &s->out.item[i], npusim_output_path(s, &s->out.item[i])));
     return NULL;
 }
 
@@ -140,12 +163,9 @@ static npu_status compare_one(struct npusim *s, const struct npusim_tensor *t, c
 npu_status npusim_compare(struct npusim *s) {
     struct str line = {0};
     bool differs = false;
-    size_t compared = 0;
     npu_status st = NULL;
     bool *named = ARENA_ARRAY(s->a, bool, s->out.n ? s->out.n : 1);
-    if (s->o->expects) st = npusim_tensors_distinct(&s->out, "expect");
-    if (s->o->expects && !st) st = npusim_check_folder("expects", s->o->expects);
-    for (int i = 0; i < s->o->expect.n && !st; i++, compared++) {
+    for (int i = 0; i < s->o->expect.n && !st; i++) {
         struct npusim_tensor *t = NULL;
         st = find(s, "expect", s->o->expect.item[i].name, &t);
         if (st) break;
@@ -153,20 +173,14 @@ npu_status npusim_compare(struct npusim *s) {
         st = compare_one(s, t, s->o->expect.item[i].value, &line, &differs);
     }
     for (size_t i = 0; s->o->expects && i < s->out.n && !st; i++) {
-        const char *path = named[i] ? NULL
-                                    : npusim_find_file(s->a, s->o->expects, &s->out.item[i], i,
-                                                       "out_", s->o->tag, "output");
+        const char *path = named[i] ? NULL : s->out.item[i].expected;
         if (path) {
             st = compare_one(s, &s->out.item[i], path, &line, &differs);
-            compared++;
         } else if (!named[i]) {
             str_printf(&line, "%s: not compared, %s has no file for it\n", s->out.item[i].info.name,
                        s->o->expects);
         }
     }
-    if (!st && s->o->expects && !compared)
-        st = npu_fail(USAGE, "--expects %s: no file in it belongs to an output (tag '%s')",
-                      s->o->expects, s->o->tag);
     if (!st) st = str_status(&line);
     if (!st && (differs || !s->o->quiet)) fputs(str_text(&line), stdout);
     str_free(&line);

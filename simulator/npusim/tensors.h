@@ -11,10 +11,11 @@
 // A tensor that the selected entry point uses.
 struct npusim_tensor {
     struct npu_tensor_info info;
-    size_t index;       // within its role, as npu.h numbers it
-    const char *file;   // its name with / and : written _
-    const char *source; // inputs: where the values came from
-    const void *values; // inputs, for --check-layers: as the program reads them, in its own type
+    size_t index;         // within its role, as npu.h numbers it
+    const char *file;     // its name with / and : written _
+    const char *source;   // inputs: where the values came from
+    const void *values;   // inputs, for --check-layers: as the program reads them, in its own type
+    const char *expected; // outputs: what --expects has for it, NULL: nothing
 };
 
 struct npusim_tensors {
@@ -69,6 +70,13 @@ NPU_MUST_USE npu_status npusim_set_inputs(struct npusim *s);
 
 // Gives the session's doorbells the values of --scalar. USAGE.
 NPU_MUST_USE npu_status npusim_set_scalars(struct npusim *s);
+
+// Finds what --expects has for each output. USAGE for --output or --expect of a tensor that there
+// is not, and for folders that cannot tell outputs apart.
+NPU_MUST_USE npu_status npusim_outputs_find(struct npusim *s);
+
+// Where --outputs writes an output.
+const char *npusim_output_path(const struct npusim *s, const struct npusim_tensor *t);
 
 // Writes the outputs that were asked for.
 NPU_MUST_USE npu_status npusim_write_outputs(struct npusim *s);

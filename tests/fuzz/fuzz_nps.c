@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     npu_status st = asm_assemble(a, (struct span){data, size}, "fuzz.nps", NULL, &m);
     if (!st) {
         struct str text = {0};
-        st = asm_print_image(m, NULL, &text);
+        st = asm_print_image(m, NULL, NULL, &text);
         if (st) abort();
         st = asm_assemble(a, (struct span){(const uint8_t *)text.data, text.len}, "again", NULL,
                           &back);

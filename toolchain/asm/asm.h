@@ -57,11 +57,14 @@ NPU_MUST_USE npu_status asm_assemble(struct arena *a, struct span text, const ch
 NPU_MUST_USE npu_status asm_parse_code(struct arena *a, struct span text, const char *where,
                                        struct span *code);
 
-/// The image as text. Constants: referenced by .incbin when `file` is a .npu that holds them, or
-/// ends in .nps (then they are written beside it, FILE.weights, if over 4 KiB); else, and for NULL,
-/// spelt out. IO, NO_MEMORY.
-NPU_MUST_USE npu_status asm_print_image(const struct npu_program_image *image, const char *file,
-                                        struct str *out);
+/// The image as text. Constants over 4 KiB: referenced by .incbin when `program` is a .npu that
+/// holds them, or when `file`, where the text goes, ends in .nps (then they are written beside it,
+/// as FILE.weights); else, and for NULL, spelt out. IO, NO_MEMORY.
+NPU_MUST_USE npu_status asm_print_image(const struct npu_program_image *image, const char *program,
+                                        const char *file, struct str *out);
+
+/// FILE.weights for such a file, in the arena; NULL for any other.
+const char *asm_side_file(struct arena *a, const char *file);
 
 /// Instructions as lines, targets of branches and calls as labels L<granule>. What does not decode
 /// becomes .granule.

@@ -355,15 +355,16 @@ static npu_status put_side_file(struct str *out, const struct npu_program_image 
     return st;
 }
 
-static npu_status put_chunks(struct str *out, const struct npu_program_image *m, const char *file) {
-    uint64_t bytes = 0, offset;
+static npu_status put_chunks(struct str *out, const struct npu_program_image *m,
+                             const char *program, const char *file) {
+    uint64_t bytes = 0, offset = 0;
     bool found = false;
     for (size_t i = 0; i < m->nweights; i++)
         bytes += m->weights[i].bytes.size;
     if (bytes == 0) return NULL;
-    if (file && bytes > SPELLED_BYTES) NPU_TRY(find_in_program(m, file, &found, &offset));
+    if (program && bytes > SPELLED_BYTES) NPU_TRY(find_in_program(m, program, &found, &offset));
     if (found) {
-        put_incbin(out, file, offset, m->weights[0].bytes);
+        put_incbin(out, program, offset, m->weights[0].bytes);
         return NULL;
     }
     if (file && bytes > SPELLED_BYTES && ends_with(file, ".nps"))
@@ -376,7 +377,7 @@ static npu_status put_chunks(struct str *out, const struct npu_program_image *m,
 }
 
 static npu_status put_weights(struct str *out, const struct npu_program_image *m,
-                              const char *file) {
+                              const char *program, const char *file) {
     struct arena *a = arena_try_new();
     if (!a) return npu_fail(NO_MEMORY, "out of memory printing the constants");
     jmp_buf out_of_memory;
@@ -391,12 +392,17 @@ static npu_status put_weights(struct str *out, const struct npu_program_image *m
                                              .bytes = container_chunk(&m->weights[i], a)};
     struct npu_program_image all = *m;
     all.weights = made;
-    npu_status st = put_chunks(out, &all, file);
+    npu_status st = put_chunks(out, &all, program, file);
     arena_free(a);
     return st;
 }
 
-npu_status asm_print_image(const struct npu_program_image *m, const char *file, struct str *out) {
+const char *asm_side_file(struct arena *a, const char *file) {
+    return ends_with(file, ".nps") ? arena_printf(a, "%s.weights", file) : NULL;
+}
+
+npu_status asm_print_image(const struct npu_program_image *m, const char *program, const char *file,
+                           struct str *out) {
     const size_t granules = m->code.size / ISA_GRANULE_BYTES;
     uint8_t *mark = base_alloc_array(granules + 1, 1);
     if (!mark) return npu_fail(NO_MEMORY, "out of memory printing the program");
@@ -421,7 +427,7 @@ npu_status asm_print_image(const struct npu_program_image *m, const char *file, 
     put_entries(out, m, mark);
     put_debug(out, m);
     put_record(out, m->record);
-    if (!st) st = put_weights(out, m, file);
+    if (!st) st = put_weights(out, m, program, file);
     str_putc(out, '\n');
     if (!st) print_code(m->code, mark, out);
     base_free(mark);

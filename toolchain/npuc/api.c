@@ -7,16 +7,20 @@
 
 #include "runtime/include/npu/compiler.h"
 #include "toolchain/npuc/compile.h"
+#include "toolchain/npuc/uses.h"
 
 static npu_status compile(const char *input, const char *output, const char *const *options,
                           size_t count, struct arena *a) {
     struct npuc_options o;
     struct npuc_result r = {0};
+    struct files files;
     NPU_TRY(npuc_options_words(count, options, a, &o));
     o.input = input;
     o.output = output;
     o.quiet = true;
+    NPU_TRY(npuc_files_named(&o, a, &files));
     NPU_TRY(npuc_compile(&o, a, &r));
+    NPU_TRY(npuc_files_found(&o, &r, a, &files));
     if (!r.image || r.from_program)
         return npu_fail(USAGE, "%s is a program already; npu_program_load loads it", input);
     NPU_TRY(npuc_emit(&o, &r));

@@ -59,31 +59,31 @@ static npu_status render(const struct npuc_result *r, enum npuc_emit kind, const
     case NPUC_EMIT_TILES: tile_print(r->tiles, out); break;
     case NPUC_EMIT_PLAN: emit_plan(r->tiles, out); break;
     case NPUC_EMIT_LAYERS: emit_layers(r->tiles, out); break;
-    case NPUC_EMIT_ASM: return asm_print_image(r->image, file, out);
+    case NPUC_EMIT_ASM: return asm_print_image(r->image, NULL, file, out);
     case NPUC_EMITS: break;
     }
     return NULL;
 }
 
+static npu_status emit_one(struct npuc_result *r, const struct npuc_emission *e) {
+    struct str out = {0};
+    if (e->kind == NPUC_EMIT_GRAPH && e->file && r->graph && !file_is_direct(e->file))
+        return graph_save(r->graph, e->file); // whole, to be read back
+    npu_status st = render(r, e->kind, e->file, &out);
+    if (!st) st = str_status(&out);
+    if (!st && e->file)
+        st = file_write_atomic(e->file, (struct span){.data = (const uint8_t *)str_text(&out),
+                                                      .size = out.len});
+    else if (!st)
+        fwrite(str_text(&out), 1, out.len, stdout);
+    str_free(&out);
+    return st;
+}
+
 npu_status npuc_emit(const struct npuc_options *o, struct npuc_result *r) {
-    for (int k = 0; k < NPUC_EMITS; k++) {
-        if (!o->emit[k]) continue;
-        if (k == NPUC_EMIT_GRAPH && o->emit_file[k] && r->graph) { // whole, to be read back
-            NPU_TRY(graph_save(r->graph, o->emit_file[k]));
-            continue;
-        }
-        struct str out = {0};
-        npu_status st = render(r, (enum npuc_emit)k, o->emit_file[k], &out);
-        if (!st) st = str_status(&out);
-        if (!st && o->emit_file[k])
-            st = file_write_atomic(o->emit_file[k],
-                                   (struct span){.data = (const uint8_t *)str_text(&out),
-                                                 .size = out.len});
-        else if (!st)
-            fwrite(str_text(&out), 1, out.len, stdout);
-        str_free(&out);
-        NPU_TRY(st);
-    }
+    for (int kind = 0; kind < NPUC_EMITS; kind++)
+        for (int i = 0; i < o->nemit; i++)
+            if ((int)o->emit[i].kind == kind) NPU_TRY(emit_one(r, &o->emit[i]));
     return NULL;
 }
 

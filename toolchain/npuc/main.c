@@ -11,17 +11,11 @@
 #include "runtime/base/str.h"
 #include "toolchain/asm/asm.h"
 #include "toolchain/npuc/compile.h"
+#include "toolchain/npuc/uses.h"
 
 static void print(struct str *text) {
     fwrite(str_text(text), 1, text->len, stdout);
     str_free(text);
-}
-
-// INPUT's name with .npu, in the current folder's terms: "models/net.onnx" gives "models/net.npu".
-static const char *default_output(struct arena *a, const char *input) {
-    const char *slash = strrchr(input, '/'), *dot = strrchr(input, '.');
-    size_t len = dot && (!slash || dot > slash + 1) ? (size_t)(dot - input) : strlen(input);
-    return arena_printf(a, "%.*s.npu", (int)len, input);
 }
 
 static void summary(const struct npuc_options *o, const struct npuc_result *r, const char *path) {
@@ -58,7 +52,7 @@ static npu_status inspect(const struct npuc_options *o, const struct npuc_result
     if (o->info)
         npuc_info(r->image, &text);
     else
-        st = asm_print_image(r->image, o->input, &text);
+        st = asm_print_image(r->image, r->from_program ? o->input : NULL, NULL, &text);
     if (!st) st = str_status(&text);
     if (!st && r->from_program && o->output) {
         st = file_write_atomic(o->output, (struct span){.data = (const uint8_t *)str_text(&text),
@@ -82,17 +76,19 @@ static bool prints(const struct npuc_options *o) {
 
 static npu_status run(const struct npuc_options *o, struct arena *a) {
     struct npuc_result r = {0};
+    struct files files;
     if (o->list) return npuc_list(o->list);
+    NPU_TRY(npuc_files_named(o, a, &files));
     if (!prints(o)) progress_start("npuc", STDERR_FILENO, 1.0);
     NPU_TRY(npuc_compile(o, a, &r));
+    NPU_TRY(npuc_files_found(o, &r, a, &files));
     const bool printed = o->info || o->disassemble;
     if (printed) progress_end();
     if (printed) NPU_TRY(inspect(o, &r));
-    bool write = r.image && !r.from_program && (o->output || !printed);
+    const char *path = npuc_output(o, &r, a);
     NPU_TRY(npuc_emit(o, &r));
     NPU_TRY(npuc_report(o, &r));
-    if (!write) return NULL;
-    const char *path = o->output ? o->output : default_output(a, o->input);
+    if (!path) return NULL;
     progress_stage("writing", 0, 90, 100);
     NPU_TRY(container_write(r.image, path));
     progress_end();

@@ -91,12 +91,19 @@ static void pass_option(struct parse *p, int key, const char *arg) {
     }
 }
 
+static void add_emission(struct parse *p, enum npuc_emit kind, const char *file) {
+    struct npuc_options *o = p->o;
+    struct npuc_emission *grown = ARENA_ARRAY(p->a, struct npuc_emission, (size_t)o->nemit + 1);
+    if (o->nemit) memcpy(grown, o->emit, (size_t)o->nemit * sizeof *grown);
+    grown[o->nemit++] = (struct npuc_emission){kind, file};
+    o->emit = grown;
+}
+
 static void emit_option(struct parse *p, const char *arg) {
     size_t len = strcspn(arg, "=");
     for (int i = 0; i < NPUC_EMITS; i++)
         if (strlen(npuc_emit_names[i]) == len && !memcmp(npuc_emit_names[i], arg, len)) {
-            p->o->emit[i] = true;
-            p->o->emit_file[i] = arg[len] ? arg + len + 1 : NULL;
+            add_emission(p, (enum npuc_emit)i, arg[len] ? arg + len + 1 : NULL);
             if (arg[len] && !arg[len + 1])
                 fail(p, npu_fail(USAGE, "--emit %s: a file name is missing after '='", arg));
             return;
@@ -234,10 +241,10 @@ static npu_status no_printing(const struct npuc_options *o) {
     for (int i = 0; i < PASS_COUNT; i++)
         if (o->pass.dump[i]) asked = "--dump-after";
     if (asked) return npu_fail(USAGE, "%s is for the program npuc, not for a call", asked);
-    for (int i = 0; i < NPUC_EMITS; i++)
-        if (o->emit[i] && !o->emit_file[i])
+    for (int i = 0; i < o->nemit; i++)
+        if (!o->emit[i].file)
             return npu_fail(USAGE, "--emit %s: a call has no standard output; give =FILE",
-                            npuc_emit_names[i]);
+                            npuc_emit_names[o->emit[i].kind]);
     if (o->input) return npu_fail(USAGE, "'%s' is no option", o->input);
     if (o->output) return npu_fail(USAGE, "-o %s: the output is an argument of its own", o->output);
     return NULL;

@@ -26,6 +26,11 @@ struct npuc_list {
     int n;
 };
 
+struct npuc_emission {
+    enum npuc_emit kind;
+    const char *file; // NULL: standard output
+};
+
 struct npuc_options {
     const char *input, *output, *report, *list;
     const char *target; // name or path, "server" by default
@@ -34,8 +39,8 @@ struct npuc_options {
     const char *dtype;        // "auto", ...
     struct pass_options pass; // level, skip, dump, stop, stats
     bool skip_step[STEP_COUNT];
-    bool emit[NPUC_EMITS];
-    const char *emit_file[NPUC_EMITS]; // NULL: standard output
+    struct npuc_emission *emit; // --emit, in their order
+    int nemit;
     bool info, disassemble, quiet, verbose;
 };
 

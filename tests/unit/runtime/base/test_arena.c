@@ -159,3 +159,25 @@ Test(arena, scratch_ends_with_its_parent_when_memory_does) {
     cr_assert_eq(jumps, 1);
     arena_free(a); // the leak checker sees what is left
 }
+
+static void count_up(void *n) {
+    ++*(int *)n;
+}
+
+static void set_to_nine(void *n) {
+    *(int *)n = 9;
+}
+
+Test(arena, what_was_deferred_can_be_walked) {
+    struct arena *a = arena_new();
+    int one = 0, two = 0, other = 0;
+    arena_defer(a, count_up, &one);
+    arena_defer(a, set_to_nine, &other);
+    arena_defer(a, count_up, &two);
+    cr_expect_eq(arena_deferred(a, count_up, NULL), &two);
+    cr_expect_eq(arena_deferred(a, count_up, &two), &one);
+    cr_expect_null(arena_deferred(a, count_up, &one));
+    cr_expect_eq(arena_deferred(a, set_to_nine, NULL), &other);
+    arena_free(a);
+    cr_expect(one == 1 && two == 1 && other == 9);
+}

@@ -27,12 +27,12 @@ static void round_trip(struct arena *a, const struct npu_program_image *image, c
     struct npu_program_image *read, *back;
     expect_ok(container_write_memory(image, a, &first));
     expect_ok(container_read(a, first, "first", 0, &read));
-    expect_ok(asm_print_image(read, file, &text));
+    expect_ok(asm_print_image(read, file, NULL, &text));
     expect_ok(
         asm_assemble(a, (struct span){(uint8_t *)text.data, text.len}, "again.nps", NULL, &back));
     expect_ok(container_write_memory(back, a, &second));
     same_bytes(first, second);
-    expect_ok(asm_print_image(back, file, &again));
+    expect_ok(asm_print_image(back, file, NULL, &again));
     cr_expect(strcmp(text.data, again.data) == 0);
     str_free(&text);
     str_free(&again);
@@ -146,12 +146,12 @@ Test(asm, constants_are_referenced) {
     struct npu_program_image *m;
     struct str text = {0};
     expect_ok(container_open(a, "asm_test.npu", 0, &m));
-    expect_ok(asm_print_image(m, "asm_test.npu", &text));
+    expect_ok(asm_print_image(m, "asm_test.npu", NULL, &text));
     cr_expect(strstr(text.data, ".incbin \"asm_test.npu\", ") != NULL);
     cr_expect(text.len < 10000);
     round_trip(a, &s->image, "asm_test.npu");
     str_clear(&text);
-    expect_ok(asm_print_image(m, "./asm_test.nps", &text));
+    expect_ok(asm_print_image(m, NULL, "./asm_test.nps", &text));
     cr_expect(strstr(text.data, ".incbin \"asm_test.nps.weights\", 0, 10000, 0x") != NULL);
     struct npu_program_image *back;
     expect_ok(asm_assemble(a, (struct span){(uint8_t *)text.data, text.len}, "./asm_test.nps", NULL,
@@ -263,7 +263,7 @@ Test(asm, a_label_at_a_branch_to_itself) {
 Test(asm, mutated_text_is_survived) {
     struct arena *a = arena_new();
     struct str text = {0};
-    expect_ok(asm_print_image(&sample_new(a)->image, NULL, &text));
+    expect_ok(asm_print_image(&sample_new(a)->image, NULL, NULL, &text));
     str_puts(&text, hand_written);
     char *copy = arena_alloc(a, text.len);
     struct arena *scratch = arena_new();
