@@ -193,6 +193,7 @@ static void run_job(struct sim_device *d) {
     struct core_job run = {
         .start_ps = job->entry ? device_ps(d, begin) : 0,
         .exec = {.code = {code.const_bytes, (size_t)code_bytes},
+                 .code_version = code.bytes ? 0 : d->dram.version, // constants: nobody writes there
                  .entry_bytes = (uint64_t)s->entry * ISA_GRANULE_BYTES,
                  .dram = &d->dram,
                  .dram_base = (int64_t)s->dram_base,

@@ -9,6 +9,11 @@
 
 bool code_scan(struct exec *x) {
     const struct span code = x->job->code;
+    const uint64_t version = x->job->code_version;
+    if (version && version == x->scanned_version && code.data == x->scanned.data &&
+        code.size == x->scanned.size)
+        return true;
+    x->scanned_version = 0;
     x->ngranule = (uint32_t)(code.size / ISA_GRANULE_BYTES);
     if (x->ngranule > x->map_cap) {
         uint32_t *grown = base_realloc(x->code_map, x->ngranule * sizeof *grown);
@@ -37,6 +42,8 @@ bool code_scan(struct exec *x) {
             x->code_loads = true;
         g += n > 0 ? (uint32_t)n : 1;
     }
+    x->scanned = code;
+    x->scanned_version = version;
     return true;
 }
 

@@ -69,6 +69,7 @@ void exec_dram_remove(struct exec_dram *d, int64_t address) {
     if (at == d->nrange || d->range[at].lo != address) return;
     range_deinit(&d->range[at]);
     d->nrange--;
+    d->version++;
     memmove(d->range + at, d->range + at + 1, (size_t)(d->nrange - at) * sizeof *d->range);
 }
 
@@ -99,6 +100,7 @@ npu_status exec_dram_map(struct exec_dram *d, int64_t address, struct span bytes
     memmove(r->map + at + 1, r->map + at, (size_t)(r->nmap - at) * sizeof *r->map);
     r->map[at] = (struct exec_dram_map){address, hi, bytes.data};
     r->nmap++;
+    d->version++;
     return NULL;
 }
 

@@ -29,6 +29,7 @@ struct exec_dram_range {
 struct exec_dram {
     struct exec_dram_range *range; // owned, ascending
     int nrange, cap;
+    uint64_t version; // of the constants: another one after each that was mapped or removed
 };
 
 // Where an access lies in host memory.

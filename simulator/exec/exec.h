@@ -39,6 +39,7 @@ typedef enum exec_point exec_reached(void *ctx, uint64_t seq);
 // One run: a program from its entry to HALT. Everything is lent for the call.
 struct exec_job {
     struct span code;              // whole granules
+    uint64_t code_version;         // not 0: a job with this one and the same span has the same code
     uint64_t entry_bytes;          // first instruction, from the start of the code
     struct exec_dram *dram;        // the device's memory
     int64_t dram_base, dram_bytes; // what the program sees as its DRAM 0 and its size

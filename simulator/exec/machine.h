@@ -64,6 +64,8 @@ struct exec {
     uint32_t *code_map; // owned, per granule: 0 no instruction starts here, else 1 + granule after
                         // innermost LOOP
     uint32_t ngranule, map_cap;
+    struct span scanned; // what code_map is of, of the version; 0: of the job's
+    uint64_t scanned_version;
     bool code_loads; // the code has an LDS or a GATHER: values may feed addresses
     uint32_t pc;
     int64_t reg[ISA_REGS];

@@ -283,3 +283,53 @@ Test(exec, without_values_accumulation_is_followed) {
     cr_assert_gt(exec_stats_of(p.x)->passes, 1u);
     prog_deinit(&p);
 }
+
+// The same bytes of memory with other code, granule 1 entered: in the middle of a product, then
+// the second of several halts.
+static enum exec_fault_kind entered(struct prog *p, const char *lines, uint64_t version) {
+    p->bytes = 0;
+    prog_text(p, lines);
+    p->job.entry_bytes = ISA_GRANULE_BYTES;
+    p->job.code_version = version;
+    return prog_run(p);
+}
+
+Test(exec, the_code_is_looked_at_again_unless_its_version_is_known) {
+    static const char product[] =
+        "mm init=1 a=spm:f32+0x0[16:24,12:1] b=spm:f32+0x1000[12:8,8:1] d=psum:f32+0x0[16:8,8:1]";
+    struct prog p;
+    struct str halts = {0};
+    prog_init(&p);
+    prog_text(&p, product);
+    for (size_t i = 0; i < p.bytes / ISA_GRANULE_BYTES; i++)
+        str_puts(&halts, "halt\n");
+    const struct {
+        uint64_t product, halts;
+        enum exec_fault_kind want; // of the halts
+    } at[] = {{0, 0, EXEC_FAULT_NONE},
+              {1, 2, EXEC_FAULT_NONE},
+              {3, 0, EXEC_FAULT_NONE},
+              {0, 4, EXEC_FAULT_NONE},
+              {5, 5, EXEC_FAULT_BRANCH}}; // said to be the same
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        cr_assert_eq(entered(&p, product, at[i].product), EXEC_FAULT_BRANCH, "%zu", i);
+        cr_assert_eq(entered(&p, str_text(&halts), at[i].halts), at[i].want, "%zu", i);
+    }
+    p.bytes -= ISA_GRANULE_BYTES; // another span
+    cr_assert_eq(prog_run(&p), EXEC_FAULT_NONE);
+    str_free(&halts);
+    prog_deinit(&p);
+}
+
+Test(exec, constants_that_come_or_go_are_another_version) {
+    static const uint8_t bytes[64];
+    struct exec_dram d;
+    exec_dram_init(&d);
+    cr_assert_null(exec_dram_add(&d, 0, 4096));
+    const uint64_t first = d.version;
+    cr_assert_null(exec_dram_map(&d, 0, (struct span){bytes, sizeof bytes}));
+    const uint64_t mapped = d.version;
+    exec_dram_remove(&d, 0);
+    cr_assert(first != mapped && mapped != d.version && mapped != 0);
+    exec_dram_deinit(&d);
+}
