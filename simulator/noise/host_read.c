@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads a host model (JSON, docs/jitter.md "The model file"). Read strictly: an unknown, missing or
-// repeated key, a value of another type or out of its range is BAD_INPUT "FILE: KEY: ...".
+// repeated key, a value of another type or out of its range is BAD_INPUT "FILE: KEY: ...". All keys
+// that an object lacks or should not have are told at once.
 
 #include <jansson.h>
 #include <math.h>
@@ -10,14 +11,41 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/arena.h"
+#include "runtime/base/diag.h"
 #include "runtime/base/file.h"
 #include "simulator/noise/host_model.h"
 
 #define FORMAT "npu-host-model"
-enum { VERSION = 1, MAX_QUANTILES = 2001, MAX_QUEUE = 1 << 20 };
+#define VERSION 1
+#define MAX_QUANTILES 2001
+#define MAX_QUEUE 1048576
 // Of one dispatch, level, slow factor: their product in picoseconds stays below 2^63.
-static const double max_us = 1e6, max_level = 100, max_factor = 1e4;
-static const double max_run_us = 1e9, max_phi = 0.999;
+#define MAX_US 1e6
+#define MAX_LEVEL 100
+#define MAX_FACTOR 1e4
+#define MAX_RUN_US 1e9
+#define MAX_PHI 0.999
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define QUANTILES "a list of 2 to " TEXT(MAX_QUANTILES) " numbers, none below the one before"
+#define COMPONENTS "a list of at most 4 objects with weight and phi"
+
+enum object { WHOLE, PROVENANCE, DISPATCH, CLASS, SLOW, COMPILED, COMPONENT, RUN };
+
+static const struct {
+    enum object object;
+    const char *name;
+    bool needed;
+    const char *what;
+} keys[] = {
+#define HOST_KEY(OBJECT, name, needed, what) {OBJECT, name, needed, what},
+#include "simulator/noise/host_key.def"
+#define HOST_CLASS(NAME, text, kin, view, meaning) \
+    {DISPATCH, text, HOST_##NAME == HOST_##kin, "an object with quantiles_us"},
+#include "simulator/noise/host_class.def"
+};
+enum { KEYS = sizeof keys / sizeof *keys, MAX_UNKNOWN = 8 };
 
 struct reader {
     struct arena *arena;
@@ -51,37 +79,46 @@ static npu_status wrong_type(const struct reader *r, struct place p, const char 
                     expected);
 }
 
-// `known`: words parted by blanks; those with a trailing '?' may be missing.
-static npu_status check_keys(const struct reader *r, struct place object, const char *known) {
-    if (!json_is_object(object.value)) return wrong_type(r, object, "an object");
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)object.value, key, value) {
-        size_t n = strlen(key);
-        const char *at = known;
-        bool found = false;
-        for (; !found && *at; at += strspn(at, " ")) {
-            size_t word = strcspn(at, " ");
-            found = n + (at[word - 1] == '?') == word && strncmp(at, key, n) == 0;
-            at += word;
-        }
-        if (!found)
-            return npu_fail(BAD_INPUT,
-                            "%s: %s has an unknown key '%s'; known are: %s (?: may be "
-                            "missing)",
-                            r->where, object.path, key, known);
-    }
-    return NULL;
+// The keys of an object, each with what it holds.
+static const char *list_keys(struct arena *a, enum object object) {
+    const char *list = NULL;
+    for (int k = 0; k < KEYS; k++)
+        if (keys[k].object == object)
+            list =
+                arena_printf(a, "%s%s%s (%s%s)", list ? list : "", list ? ", " : "", keys[k].name,
+                             keys[k].what, keys[k].needed ? "" : "; may be missing");
+    return list;
 }
 
-// A member; .value is NULL when it is missing and may be.
-static npu_status member(const struct reader *r, struct place object, const char *key, bool needed,
-                         struct place *out) {
-    const char *dot = strcmp(object.path, "the file") == 0 ? "" : ".";
-    out->value = json_object_get(object.value, key);
-    out->path = *dot ? arena_printf(r->arena, "%s.%s", object.path, key) : key;
-    if (out->value || !needed) return NULL;
-    return npu_fail(BAD_INPUT, "%s: %s has no key '%s'", r->where, object.path, key);
+static bool is_key(enum object object, const char *name) {
+    for (int k = 0; k < KEYS; k++)
+        if (keys[k].object == object && strcmp(keys[k].name, name) == 0) return true;
+    return false;
+}
+
+static npu_status check_keys(const struct reader *r, struct place p, enum object object) {
+    const char *known = list_keys(r->arena, object), *key;
+    struct diag faults = {0};
+    json_t *value;
+    if (!json_is_object(p.value))
+        return wrong_type(r, p, arena_printf(r->arena, "an object of %s", known));
+    json_object_foreach((json_t *)p.value, key, value) {
+        if (!is_key(object, key) && faults.count < MAX_UNKNOWN)
+            diag_fail(&faults, BAD_INPUT, "%s: %s has an unknown key '%s'; known are: %s", r->where,
+                      p.path, key, known);
+    }
+    for (int k = 0; k < KEYS; k++)
+        if (keys[k].object == object && keys[k].needed && !json_object_get(p.value, keys[k].name))
+            diag_fail(&faults, BAD_INPUT, "%s: %s has no key '%s', %s", r->where, p.path,
+                      keys[k].name, keys[k].what);
+    return diag_finish(&faults);
+}
+
+// A member; .value is NULL when it is missing, which check_keys has allowed.
+static struct place member(const struct reader *r, struct place object, const char *key) {
+    const bool whole = strcmp(object.path, "the file") == 0;
+    return (struct place){json_object_get(object.value, key),
+                          whole ? key : arena_printf(r->arena, "%s.%s", object.path, key)};
 }
 
 static npu_status check_number(const struct reader *r, struct place p, double low, double high) {
@@ -91,20 +128,18 @@ static npu_status check_number(const struct reader *r, struct place p, double lo
     return npu_fail(BAD_INPUT, "%s: %s is %g, expected %g to %g", r->where, p.path, v, low, high);
 }
 
-static npu_status number(const struct reader *r, struct place object, const char *key, bool needed,
-                         double low, double high, double *out) {
-    struct place p;
-    NPU_TRY(member(r, object, key, needed, &p));
+static npu_status number(const struct reader *r, struct place object, const char *key, double low,
+                         double high, double *out) {
+    const struct place p = member(r, object, key);
     if (!p.value) return NULL;
     NPU_TRY(check_number(r, p, low, high));
     *out = json_number_value(p.value);
     return NULL;
 }
 
-static npu_status text(const struct reader *r, struct place object, const char *key, bool needed,
+static npu_status text(const struct reader *r, struct place object, const char *key,
                        const char **out) {
-    struct place p;
-    NPU_TRY(member(r, object, key, needed, &p));
+    const struct place p = member(r, object, key);
     if (!p.value) return NULL;
     if (!json_is_string(p.value)) return wrong_type(r, p, "a string");
     *out = arena_strdup(r->arena, json_string_value(p.value));
@@ -116,8 +151,7 @@ static npu_status text(const struct reader *r, struct place object, const char *
 // A quantile function. Every value is above `less`, which is taken from it.
 static npu_status table(const struct reader *r, struct place object, const char *key, double less,
                         double most, struct host_table *out) {
-    struct place list;
-    NPU_TRY(member(r, object, key, true, &list));
+    struct place list = member(r, object, key);
     if (!json_is_array(list.value)) return wrong_type(r, list, "a list of quantiles");
     size_t n = json_array_size(list.value);
     if (n < 2 || n > MAX_QUANTILES)
@@ -147,7 +181,7 @@ static npu_status table(const struct reader *r, struct place object, const char 
 static npu_status tail(const struct reader *r, struct place object, double less,
                        struct host_table *t) {
     double p999 = 0;
-    NPU_TRY(number(r, object, "p999_us", false, 0, max_run_us, &p999));
+    NPU_TRY(number(r, object, "p999_us", 0, MAX_RUN_US, &p999));
     if (!(p999 > 0)) return NULL;
     NPU_ASSERT(t->q);
     p999 -= less;
@@ -161,9 +195,8 @@ static npu_status tail(const struct reader *r, struct place object, double less,
 }
 
 static npu_status process(const struct reader *r, struct place object, struct host_process *out) {
-    struct place list;
     double sum = 0;
-    NPU_TRY(member(r, object, "components", true, &list));
+    struct place list = member(r, object, "components");
     if (!json_is_array(list.value)) return wrong_type(r, list, "a list of components");
     size_t n = json_array_size(list.value);
     if (n > HOST_MAX_COMPONENTS)
@@ -174,9 +207,9 @@ static npu_status process(const struct reader *r, struct place object, struct ho
         struct place p = {json_array_get(list.value, i),
                           arena_printf(r->arena, "%s[%zu]", list.path, i)};
         struct host_component *c = &out->component[i];
-        NPU_TRY(check_keys(r, p, "weight phi"));
-        NPU_TRY(number(r, p, "weight", true, 0, 1, &c->weight));
-        NPU_TRY(number(r, p, "phi", true, 0, max_phi, &c->phi));
+        NPU_TRY(check_keys(r, p, COMPONENT));
+        NPU_TRY(number(r, p, "weight", 0, 1, &c->weight));
+        NPU_TRY(number(r, p, "phi", 0, MAX_PHI, &c->phi));
         sum += c->weight;
     }
     if (sum > 1 + 1e-9)
@@ -188,21 +221,19 @@ static npu_status process(const struct reader *r, struct place object, struct ho
 // ---- parts of the file -----------------------------------------------------------------------
 
 // What statistics say of a table beside it; for readers, not used.
-static npu_status moments(const struct reader *r, struct place object, bool needed, double *mean,
-                          double *std) {
-    NPU_TRY(number(r, object, "mean_us", needed, 0, max_run_us, mean));
-    return number(r, object, "std_us", needed, 0, max_run_us, std);
+static npu_status moments(const struct reader *r, struct place object, double *mean, double *std) {
+    NPU_TRY(number(r, object, "mean_us", 0, MAX_RUN_US, mean));
+    return number(r, object, "std_us", 0, MAX_RUN_US, std);
 }
 
 static npu_status provenance(const struct reader *r, struct place root, struct host_model *m) {
-    struct place p;
+    const struct place p = member(r, root, "provenance");
     const char *device = "", *framework = "", *host = "", *method = "";
-    NPU_TRY(member(r, root, "provenance", true, &p));
-    NPU_TRY(check_keys(r, p, "device framework host method?"));
-    NPU_TRY(text(r, p, "device", true, &device));
-    NPU_TRY(text(r, p, "framework", true, &framework));
-    NPU_TRY(text(r, p, "host", true, &host));
-    NPU_TRY(text(r, p, "method", false, &method));
+    NPU_TRY(check_keys(r, p, PROVENANCE));
+    NPU_TRY(text(r, p, "device", &device));
+    NPU_TRY(text(r, p, "framework", &framework));
+    NPU_TRY(text(r, p, "host", &host));
+    NPU_TRY(text(r, p, "method", &method));
     m->source = arena_printf(r->arena, "%s, %s, %s", device, framework, host);
     return NULL;
 }
@@ -217,21 +248,16 @@ static const enum host_class class_kin[] = {
 };
 
 static npu_status dispatch(const struct reader *r, struct place root, struct host_model *m) {
-    struct place all;
-    const char *known = class_text[0];
-    NPU_TRY(member(r, root, "dispatch", true, &all));
-    for (int c = 1; c < HOST_CLASS_COUNT; c++)
-        known = arena_printf(r->arena, "%s %s", known, class_text[c]);
-    NPU_TRY(check_keys(r, all, known));
+    const struct place all = member(r, root, "dispatch");
+    NPU_TRY(check_keys(r, all, DISPATCH));
     for (int c = 0; c < HOST_CLASS_COUNT; c++) {
-        struct place p;
+        const struct place p = member(r, all, class_text[c]);
         double unused;
-        NPU_TRY(member(r, all, class_text[c], class_kin[c] == (enum host_class)c, &p));
         if (!p.value) continue;
-        NPU_TRY(check_keys(r, p, "calls? mean_us? std_us? p999_us? quantiles_us"));
-        NPU_TRY(number(r, p, "calls", false, 1, 1e12, &unused));
-        NPU_TRY(moments(r, p, false, &unused, &unused));
-        NPU_TRY(table(r, p, "quantiles_us", m->timer_us, max_us, &m->fast[c]));
+        NPU_TRY(check_keys(r, p, CLASS));
+        NPU_TRY(number(r, p, "calls", 1, 1e12, &unused));
+        NPU_TRY(moments(r, p, &unused, &unused));
+        NPU_TRY(table(r, p, "quantiles_us", m->timer_us, MAX_US, &m->fast[c]));
         NPU_TRY(tail(r, p, m->timer_us, &m->fast[c]));
     }
     for (int c = 0; c < HOST_CLASS_COUNT; c++) {
@@ -244,24 +270,22 @@ static npu_status dispatch(const struct reader *r, struct place root, struct hos
 }
 
 static npu_status slow(const struct reader *r, struct place root, struct host_model *m) {
-    struct place p;
+    const struct place p = member(r, root, "slow");
     const char *unused;
-    NPU_TRY(member(r, root, "slow", true, &p));
-    NPU_TRY(check_keys(r, p, "fitted_on? level quantiles components"));
-    NPU_TRY(text(r, p, "fitted_on", false, &unused));
-    NPU_TRY(number(r, p, "level", true, 1 / max_level, max_level, &m->level));
-    NPU_TRY(table(r, p, "quantiles", 0, max_factor, &m->slow));
+    NPU_TRY(check_keys(r, p, SLOW));
+    NPU_TRY(text(r, p, "fitted_on", &unused));
+    NPU_TRY(number(r, p, "level", 1.0 / MAX_LEVEL, MAX_LEVEL, &m->level));
+    NPU_TRY(table(r, p, "quantiles", 0, MAX_FACTOR, &m->slow));
     return process(r, p, &m->slow_process);
 }
 
 static npu_status compiled(const struct reader *r, struct place root, struct host_model *m) {
-    struct place p;
+    const struct place p = member(r, root, "compiled");
     const char *unused;
-    NPU_TRY(member(r, root, "compiled", true, &p));
-    NPU_TRY(check_keys(r, p, "fitted_on? quantiles_us submit_share components"));
-    NPU_TRY(text(r, p, "fitted_on", false, &unused));
-    NPU_TRY(table(r, p, "quantiles_us", 0, max_us, &m->compiled));
-    NPU_TRY(number(r, p, "submit_share", true, 0, 1, &m->submit_share));
+    NPU_TRY(check_keys(r, p, COMPILED));
+    NPU_TRY(text(r, p, "fitted_on", &unused));
+    NPU_TRY(table(r, p, "quantiles_us", 0, MAX_US, &m->compiled));
+    NPU_TRY(number(r, p, "submit_share", 0, 1, &m->submit_share));
     return process(r, p, &m->compiled_process);
 }
 
@@ -270,22 +294,20 @@ static npu_status measured(const struct reader *r, struct place p, struct host_m
     double unused;
     struct place list;
     struct host_table t = {0};
-    NPU_TRY(check_keys(r, p,
-                       "model mode input? runs? mean_us std_us p999_us? launches? calls? "
-                       "autocorrelation? quantiles_us"));
-    NPU_TRY(text(r, p, "model", true, &out->model));
-    NPU_TRY(text(r, p, "mode", true, &out->mode));
-    NPU_TRY(moments(r, p, true, &out->mean_us, &out->std_us));
+    NPU_TRY(check_keys(r, p, RUN));
+    NPU_TRY(text(r, p, "model", &out->model));
+    NPU_TRY(text(r, p, "mode", &out->mode));
+    NPU_TRY(moments(r, p, &out->mean_us, &out->std_us));
     if (!(out->mean_us > 0))
         return npu_fail(BAD_INPUT, "%s: %s.mean_us is 0, expected more", r->where, p.path);
     out->cv = out->std_us / out->mean_us;
-    NPU_TRY(number(r, p, "runs", false, 1, 1e12, &unused));
-    NPU_TRY(number(r, p, "launches", false, 0, 1e9, &unused));
-    NPU_TRY(member(r, p, "autocorrelation", false, &list));
+    NPU_TRY(number(r, p, "runs", 1, 1e12, &unused));
+    NPU_TRY(number(r, p, "launches", 0, 1e9, &unused));
+    list = member(r, p, "autocorrelation");
     if (list.value && !json_is_array(list.value)) return wrong_type(r, list, "a list");
-    NPU_TRY(member(r, p, "calls", false, &list));
+    list = member(r, p, "calls");
     if (list.value && !json_is_object(list.value)) return wrong_type(r, list, "an object");
-    NPU_TRY(table(r, p, "quantiles_us", 0, max_run_us, &t));
+    NPU_TRY(table(r, p, "quantiles_us", 0, MAX_RUN_US, &t));
     NPU_TRY(tail(r, p, 0, &t));
     out->quantiles_us = t.q;
     out->nquantiles = t.n;
@@ -293,8 +315,7 @@ static npu_status measured(const struct reader *r, struct place p, struct host_m
 }
 
 static npu_status runs(const struct reader *r, struct place root, struct host_model *m) {
-    struct place list;
-    NPU_TRY(member(r, root, "runs", false, &list));
+    struct place list = member(r, root, "runs");
     if (!list.value) return NULL;
     if (!json_is_array(list.value)) return wrong_type(r, list, "a list of measured inferences");
     size_t n = json_array_size(list.value);
@@ -311,20 +332,18 @@ static npu_status read_model(const struct reader *r, const json_t *json, struct 
     struct place root = {json, "the file"};
     const char *format = "";
     double version = 0, queue = 0;
-    NPU_TRY(check_keys(r, root,
-                       "format version provenance queue timer_us? dispatch slow compiled "
-                       "runs?"));
-    NPU_TRY(text(r, root, "format", true, &format));
+    NPU_TRY(check_keys(r, root, WHOLE));
+    NPU_TRY(text(r, root, "format", &format));
     if (strcmp(format, FORMAT) != 0)
         return npu_fail(BAD_INPUT, "%s: format is '%s', expected '%s'", r->where, format, FORMAT);
-    NPU_TRY(number(r, root, "version", true, 0, 1e9, &version));
+    NPU_TRY(number(r, root, "version", 0, 1e9, &version));
     if (version != VERSION)
         return npu_fail(BAD_INPUT, "%s: version is %g, expected %d", r->where, version, VERSION);
-    NPU_TRY(number(r, root, "queue", true, 1, MAX_QUEUE, &queue));
+    NPU_TRY(number(r, root, "queue", 1, MAX_QUEUE, &queue));
     if (queue != floor(queue))
         return npu_fail(BAD_INPUT, "%s: queue is %g, expected a whole number", r->where, queue);
     m->queue = (uint32_t)queue;
-    NPU_TRY(number(r, root, "timer_us", false, 0, max_us, &m->timer_us));
+    NPU_TRY(number(r, root, "timer_us", 0, MAX_US, &m->timer_us));
     NPU_TRY(provenance(r, root, m));
     NPU_TRY(dispatch(r, root, m));
     NPU_TRY(slow(r, root, m));
@@ -348,10 +367,17 @@ static void json_keep(void *block) {
 
 static npu_status parse(const char *json, size_t size, const char *where, struct host_model **out) {
     json_error_t error;
+    const char *expected = list_keys(texts, WHOLE);
+    bool empty = true;
+    for (size_t i = 0; i < size && empty; i++)
+        empty = strchr(" \t\r\n", json[i]) && json[i];
+    if (empty)
+        return npu_fail(BAD_INPUT, "%s is empty; expected a host model, a JSON object of %s", where,
+                        expected);
     json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        return npu_fail(BAD_INPUT, "%s:%d:%d: %s; expected JSON", where, error.line, error.column,
-                        error.text);
+        return npu_fail(BAD_INPUT, "%s:%d:%d: %s; expected a host model, a JSON object of %s",
+                        where, error.line, error.column, error.text, expected);
     struct arena *a = arena_new();
     struct reader r = {a, where};
     struct host_model *m = ARENA_NEW(a, struct host_model);

@@ -181,8 +181,9 @@ def classes():
 
 
 def check_help(npusim):
-    """Every view that a path can name is in the help, and in the documentation."""
+    """Every view that a path can name is in the help, and in the documentation; and who has a host without asking."""
     text = re.sub(r"\s+", " ", run(npusim, "--help"))
+    expect("Default: the built-in one for eager programs" in text, "--help does not say that eager programs have a host")
     page = (pathlib.Path(__file__).resolve().parents[2] / "docs/reading-a-trace.md").read_text()
     for ending, _ in rows("view.def"):
         expect(ending in text, f"--help does not name {ending}")

@@ -164,6 +164,70 @@ Test(host_file, damage_is_named) {
     }
 }
 
+static void expect_said(const char *text, const char *const *says, size_t n) {
+    struct host_model *m;
+    struct str all = {0};
+    npu_status st = parse(text, &m);
+    cr_expect_eq(npu_status_code(st), NPU_BAD_INPUT, "%s", text);
+    cr_expect_null(m);
+    npu_status_print(st, "npusim", &all);
+    for (size_t i = 0; i < n; i++)
+        cr_expect(strstr(str_text(&all), says[i]), "%s: '%s' says '%s'", text, says[i],
+                  str_text(&all));
+    npu_status_free(st);
+    str_free(&all);
+}
+
+// What is no model is told what one is: every key of the file, and what it holds.
+Test(host_file, what_is_no_model_is_told_what_one_is) {
+    static const char *const texts[] = {"",     " \t\r\n",      "{",    "abc",
+                                        "[1]",  "\x01\x02\xff", "null", "\"npu-host-model\"",
+                                        "[[[[", "{\"a\":1}}"};
+    static const char *const keys[] = {
+        "expected a",
+        "object of format (the string 'npu-host-model'), version (the number 1), provenance (",
+        "queue (a whole number, 1 to 1048576)",
+        "timer_us (a number, 0 to 1e6; may be missing)",
+        "dispatch (an object with add, reshape_view and",
+        "slow (",
+        "compiled (",
+        "runs (a list of measured inferences; may be missing)"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        expect_said(texts[i], keys, sizeof keys / sizeof *keys);
+    static const char *const empty[] = {"h.json is empty; expected a host model"};
+    expect_said("", empty, 1);
+    expect_said(" \n ", empty, 1);
+}
+
+// All of them, each with what it holds.
+Test(host_file, missing_keys_are_listed) {
+    static const char *const root[] = {"the file has no key 'format', the string 'npu-host-model'",
+                                       "the file has no key 'version', the number 1",
+                                       "the file has no key 'provenance', an object",
+                                       "the file has no key 'queue', a whole number, 1 to 1048576",
+                                       "the file has no key 'dispatch', an object with add, ",
+                                       "the file has no key 'slow', an object with level, ",
+                                       "the file has no key 'compiled', an object with quantiles"};
+    expect_said("{}", root, sizeof root / sizeof *root);
+    static const char *const class[] = {"dispatch.add has no key 'quantiles_us', a list of 2 to "
+                                        "2001 numbers, none below the one before, above timer_us "
+                                        "and up to 1e6"};
+    char *text = file_with("ADD", "{}");
+    expect_said(text, class, 1);
+    free(text);
+    static const char *const both[] = {"dispatch has an unknown key 'one'",
+                                       "dispatch has an unknown key 'two'"};
+    text = file_with("MORE", "\"one\":1,\"two\":2,");
+    expect_said(text, both, 2);
+    free(text);
+    static const char *const component[] = {
+        "slow.components[0] has no key 'weight', a number, 0 to 1",
+        "slow.components[0] has no key 'phi', a number, 0 to 0.999"};
+    text = file_with("PARTS", "[{}]");
+    expect_said(text, component, 2);
+    free(text);
+}
+
 // Cut anywhere, the file is refused.
 Test(host_file, no_prefix_is_a_file) {
     char *text = file_with(NULL, NULL);
