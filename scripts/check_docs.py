@@ -9,7 +9,7 @@
   check_docs.py --run BUILD --strict    numbers too
   check_docs.py --run BUILD --update    writes their output into the pages
 
---all: with blocks that need a model which scripts/models brings. How a page says what is compared, and what may differ:
+--all: large models too, where scripts/models has brought them. How a page says what is compared, and what may differ:
 scripts/docs_checks/README.md.
 """
 import argparse

@@ -68,9 +68,11 @@ RUN = [  # a page, what must be reported
     ("```console\na\n```", "starts with a command"),
     ("<!-- varies: \\d+ ms -->\n```console\n$ echo 12 ms\n7 ms\n```", None),
     ("<!-- varies: \\d+ ms -->\ntext\n```console\n$ true\n```", "belongs right before a block"),
-    ("<!-- output of: echo $BUILD -->\n```\nb\n```", None),
+    ("<!-- output of: echo $BUILD -->\n```\nbuild/b\n```", None),
     ("<!-- output of: echo $BUILD -->\n```\nc\n```", "the page has  c"),
     ("<!-- needs: nothing -->\n```console\n$ false\n```", None),
+    ("<!-- needs: docs -->\n```console\n$ false\n```", "status 1"),
+    ("<!-- large: docs -->\n```console\n$ false\n```", "status 1"),
 ]
 
 

@@ -12,7 +12,8 @@ A comment of its own line before a block says what else holds for it:
 
     <!-- varies: REGEX -->        what it matches differs from machine to machine: times, folders. May be repeated
     <!-- output of: COMMAND -->   the block is all that a command prints; $BUILD is the build folder
-    <!-- needs: FILE -->          the block is left out where that file is missing, or without --all
+    <!-- needs: FILE -->          the block is left out where that file is missing
+    <!-- large: FILE -->          the same, and left out without --all
 
 VARIES holds for all blocks.
 """
@@ -22,7 +23,7 @@ import subprocess
 import tempfile
 
 VARIES = [r"simulated at [\d.]+ [kMG]? ?cycles/s"]
-COMMENT = re.compile(r"<!-- (varies|output of|needs): (.*) -->$")
+COMMENT = re.compile(r"<!-- (varies|output of|needs|large): (.*) -->$")
 
 
 class Step:
@@ -77,7 +78,7 @@ def plain(lines, varies, figures):
         for pattern in varies:
             line = re.sub(pattern, "<varies>", line)
         if not figures:
-            line = re.sub(r"[\s-]+", " ", re.sub(r"[\d.,]*\d[\d.,]*", "N", line))
+            line = re.sub(r"\s+", " ", re.sub(r"[+-]?[\d.,]*\d[\d.,]*", "N", line))
         if line.strip():
             out.append(line.rstrip())
     return out
@@ -132,9 +133,10 @@ def run_page(text, folder, environment, args):
     todo, faults = steps(lines)
     news, left_out = [], set()
     for step in todo:
-        needs = [name for key, name in step.notes if key == "needs"]
-        if needs and not (args.all and all(os.path.exists(os.path.join(folder, name)) for name in needs)):
-            left_out.update(needs)
+        missing = [name for key, name in step.notes if key == "large" and not args.all or
+                   key in ("needs", "large") and not os.path.exists(os.path.join(folder, name))]
+        if missing:
+            left_out.update(missing)
             continue
         try:
             done = subprocess.run(["bash", "-c", step.command], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
@@ -169,7 +171,7 @@ def check(root, pages, args):
     """Yields page, line, rule; says what was left out."""
     build = os.path.abspath(args.run)
     environment = dict(os.environ, PATH=os.path.join(build, "bin") + os.pathsep + os.environ["PATH"], LC_ALL="C", COLUMNS="80",
-                       BUILD=os.path.relpath(build, root))
+                       BUILD=os.path.join("build", os.path.basename(build)))
     for page in pages:
         path = os.path.join(root, page)
         with open(path) as f:
@@ -181,6 +183,7 @@ def check(root, pages, args):
                 if name not in ("build", ".git"):
                     os.symlink(os.path.join(root, name), os.path.join(folder, name))
             os.makedirs(os.path.join(folder, "build"))
+            os.symlink(build, os.path.join(folder, environment["BUILD"]))
             if os.path.exists(os.path.join(root, "build", "models")):
                 os.symlink(os.path.join(root, "build", "models"), os.path.join(folder, "build", "models"))
             new, left_out, faults = run_page(text, folder, environment, args)
