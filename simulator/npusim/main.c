@@ -74,7 +74,7 @@ static npu_status run(struct npusim *s, struct npusim *other, struct trace_log *
     NPU_TRY(npusim_files_found(s, &files));
     s->writes->device = d;
     if (watched) sim_device_watch(d, writes_add, s->writes);
-    sim_device_begin(d, watched || s->o->trace_file || s->o->what_if ? log : NULL);
+    sim_device_begin(d, watched || s->o->trace_file.n || s->o->what_if ? log : NULL);
     show_progress(s);
     npu_status st = npu_session_run(s->session, NULL);
     progress_end();

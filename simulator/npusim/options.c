@@ -83,7 +83,7 @@ static void trace_option(struct parse *p, const char *arg) {
     if (!trace_path_known(arg))
         fail(p, npu_fail(USAGE, "--trace=%s: the ending names the format, one of %s", arg,
                          trace_endings()));
-    p->o->trace_file = arg;
+    append(p, &p->o->trace_file, "trace", arg);
 }
 
 // Remembers an option that says nothing to --diff.

@@ -22,7 +22,8 @@ struct npusim_list {
 struct npusim_options {
     const char *program;
     struct npusim_list input, output, expect, set, scalar, stop, dump; // stop: --break
-    const char *inputs, *outputs, *expects;                            // folders, NULL: not given
+    struct npusim_list trace_file;
+    const char *inputs, *outputs, *expects; // folders, NULL: not given
     const char *tag;
     double rtol, atol, min_cosine;
     bool tolerance, cosine; // --rtol or --atol given; --min-cosine given
@@ -30,10 +31,9 @@ struct npusim_options {
     const char *model;             // --check-layers=MODEL; NULL: where the record says
     const char *crc, *crc_against; // files of instructions' CRCs, NULL: none
     const char *entry, *report;
-    bool trace;             // cycle report on standard output
-    const char *trace_file; // NULL: none
-    const char *what_if;    // --what-if; NULL: not given
-    const char *host;       // --host; NULL: not given
+    bool trace;          // cycle report on standard output
+    const char *what_if; // --what-if; NULL: not given
+    const char *host;    // --host; NULL: not given
     uint64_t runs, seed, first_run;
     uint64_t threads;     // 0: as many as there are processors
     unsigned noise;       // bit per enum noise_source

@@ -79,8 +79,11 @@ static npu_status distributions(const struct npusim *s, const struct npusim_runs
 }
 
 static bool is_html(const struct npusim *s) {
-    const char *dot = s->o->trace_file ? strrchr(s->o->trace_file, '.') : NULL;
-    return dot && strcmp(dot, ".html") == 0;
+    for (int i = 0; i < s->o->trace_file.n; i++) {
+        const char *dot = strrchr(s->o->trace_file.item[i].value, '.');
+        if (dot && strcmp(dot, ".html") == 0) return true;
+    }
+    return false;
 }
 
 // Asked for, or what a page for people has.
@@ -110,7 +113,8 @@ static npu_status views(struct npusim *s, const struct trace_run *run,
         fputs(str_text(&text), stdout);
         str_free(&text);
     }
-    if (s->o->trace_file) NPU_TRY(trace_write(run, log, s->o->trace_file));
+    for (int i = 0; i < s->o->trace_file.n; i++)
+        NPU_TRY(trace_write(run, log, s->o->trace_file.item[i].value));
     return s->o->report ? trace_report_write(run, s->o->report) : NULL;
 }
 

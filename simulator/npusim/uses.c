@@ -41,7 +41,7 @@ npu_status npusim_files_named(const struct npusim_options *o, struct arena *a, s
     add(f, FILES_FOLDER, "--outputs", o->outputs);
     add(f, FILES_WRITE, "--crc", o->crc);
     NPU_TRY(add_dumps(f, &o->dump, a));
-    add(f, FILES_WRITE, "--trace", o->trace_file);
+    add_pairs(f, FILES_WRITE, "--trace", &o->trace_file);
     add(f, FILES_WRITE, "--report", o->report);
     return files_check(f);
 }

@@ -231,9 +231,8 @@ def main():
         folder = pathlib.Path(name)
         program = folder / "run.npu"
         run(build / "bin/npuc", model, "--target", target, "-q", "-o", program, *options)
-        for ending in ("json", "json.gz", "csv", "layers.csv", "vcd", "vcd.gz"):
-            run(build / "bin/npusim", program, "--no-data", "-q", f"--trace={folder}/run.{ending}",
-                "--report", folder / "report.json")
+        files = [f"--trace={folder}/run.{ending}" for ending in ("json", "json.gz", "csv", "layers.csv", "vcd", "vcd.gz")]
+        run(build / "bin/npusim", program, "--no-data", "-q", *files, "--report", folder / "report.json")
         report = json.load(open(folder / "report.json"))
         trace = trace_events.load(folder / "run.json")
         expect(gzip.open(folder / "run.json.gz").read() == (folder / "run.json").read_bytes(), "run.json.gz differs")
