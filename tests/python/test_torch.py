@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torch.compile(backend="npu") and npu.compile(exported program) against eager mode.
+"""torch.compile(backend="npu") against eager mode.
 
 Whole models are those of scripts/models; the modernbert needs transformers besides torch.
 """
@@ -12,61 +12,16 @@ import sys
 import unittest
 import warnings
 
-if importlib.util.find_spec("torch") is None:
-    print("SKIPPED: torch is not installed (pip install torch), so none of torch.compile was tested")
-    sys.exit(77)
-
+from torch_support import Case, Mlp
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import npu
 from support import DATA, ROOT, main
-
-sys.dont_write_bytecode = True
 import zoo
 
-torch.set_num_threads(1)
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
-
-
-def leaves(value):
-    if isinstance(value, dict):
-        value = [value[k] for k in sorted(value)]
-    return [x for v in value for x in leaves(v)] if isinstance(value, (tuple, list)) else [value]
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        torch._dynamo.reset()
-        torch.manual_seed(0)
-        self.last = max([p._number for p in npu.programs()], default=0)
-
-    def agree(self, got, want, atol=1e-4, rtol=1e-4):
-        got, want = leaves(got), leaves(want)
-        self.assertEqual(len(got), len(want))
-        for g, w in zip(got, want):
-            if isinstance(w, torch.Tensor):
-                torch.testing.assert_close(g, w, atol=atol, rtol=rtol)
-            else:
-                self.assertEqual(g, w)
-
-    def fresh(self):
-        """Programs made since the test began."""
-        return [p for p in npu.programs() if p._number > self.last]
-
-    def silent(self, call):
-        """The call's result; fails when anything fell back to eager mode."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", npu.UnsupportedWarning)
-            return call()
-
-    def warned(self, call, kind=npu.UnsupportedWarning):
-        """The call's result and the warnings of one kind."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = call()
-        return result, [w for w in caught if issubclass(w.category, kind)]
 
 
 class Models(Case):
@@ -108,15 +63,6 @@ class Models(Case):
 
     def test_llama_decode_f16(self):
         self.check("llama-tiny-decode", "f16")
-
-
-class Mlp(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up, self.down, self.norm = nn.Linear(16, 32), nn.Linear(32, 16), nn.LayerNorm(16)
-
-    def forward(self, x):
-        return self.norm(x + self.down(F.gelu(self.up(x))))
 
 
 class Refused(nn.Module):
@@ -432,122 +378,6 @@ class Training(Case):
                 optimizer.step()
                 losses.append(loss.item())
         self.assertLess(losses[-1], losses[0])
-
-
-class Exported(Case):
-    def test_program_is_called_as_the_model_is(self):
-        class Pairs(Mlp):
-            def forward(self, pair, scale=None):
-                y = super().forward(pair["a"]) + pair["b"]
-                return {"y": y if scale is None else y * scale, "list": [y, pair["b"] * 2]}
-
-        model = Pairs().eval()
-        pair = {"a": torch.randn(4, 16), "b": torch.randn(4, 16)}
-        scale = torch.tensor(2.0)
-        exported = torch.export.export(model, (pair,), {"scale": scale})
-        with torch.no_grad(), npu.compile(exported, target="tiny", dtype="f32") as program:
-            want = model(pair, scale=scale)
-            got = program(pair, scale=scale)
-            self.assertEqual(set(got), {"y", "list"})
-            self.agree(got, want)
-            arrays = {k: v.numpy() for k, v in pair.items()}
-            self.assertEqual(type(program(arrays, scale=scale.numpy())["y"]).__module__, "numpy")
-            with self.assertRaisesRegex(npu.UsageError, "inputs"):
-                program(pair["a"])
-
-    def test_keyword_for_a_positional_argument(self):
-        model, x = Mlp().eval(), torch.randn(4, 16)
-        with torch.no_grad():
-            program = npu.compile(torch.export.export(model, (x,)), dtype="f32")
-            self.agree(program(x=x), model(x))
-
-    def test_open_sizes(self):
-        model = Mlp().eval()
-        rows = torch.export.Dim("rows", min=2, max=64)
-        exported = torch.export.export(model, (torch.randn(8, 16),), dynamic_shapes={"x": {0: rows}})
-        with torch.no_grad():
-            program = npu.compile(exported, shapes={"x": (5, 16)})
-            x = torch.randn(5, 16)
-            self.agree(program(x), model(x))
-        with self.assertRaises(npu.Error):
-            npu.compile(exported, shapes={"x": (65, 16)})
-
-    def test_buffers_are_states(self):
-        class Cache(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.key = nn.Linear(4, 4)
-                self.register_buffer("cache", torch.zeros(1, 8, 4))
-
-            def forward(self, x, at):
-                self.cache.index_copy_(1, at, self.key(x))
-                return self.cache.sum(1), {"mean": x.mean()}
-
-        model = Cache().eval()
-        plain = torch.export.export(model, (torch.randn(1, 1, 4), torch.tensor([0])))
-        for exported in (plain, plain.run_decompositions()):
-            program, want = npu.compile(exported), copy.deepcopy(model)
-            self.assertEqual(list(program.states), ["cache"])
-            for i in range(3):
-                x, at = torch.randn(1, 1, 4), torch.tensor([i])
-                with torch.no_grad():
-                    self.agree(program(x, at), want(x, at))
-            self.agree(program.states.read("cache", "torch"), want.cache)
-            self.assertEqual(program.states.read("cache", "numpy").shape, (1, 8, 4))
-            program.states.reset()
-            self.agree(program.states["cache"], torch.zeros(1, 8, 4))
-            program.states["cache"] = torch.ones(1, 8, 4)
-            got = program(x.numpy(), at.numpy())
-            self.assertEqual(type(got[0]).__module__, "numpy")
-            with self.assertRaisesRegex(npu.UsageError, "state 'cache'"):
-                program.states["cache"] = torch.ones(8, 4)
-
-    def test_a_state_may_be_called_like_an_input(self):
-        class Adds(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.register_buffer("total", torch.ones(3))
-
-            def forward(self, total):
-                self.total.add_(total)
-                return self.total * 2
-
-        program = npu.compile(torch.export.export(Adds(), (torch.ones(3),)))
-        self.assertEqual([t.name for t in program.inputs], ["total"])
-        self.assertEqual(list(program.states), ["total"])
-        for i in range(2, 4):
-            self.agree(program(torch.ones(3)), torch.full((3,), 2.0 * i))
-        self.agree(program.states["total"], torch.full((3,), 3.0))
-
-    def test_inputs_are_changed(self):
-        class Adds(nn.Module):
-            def forward(self, x, y):
-                x.add_(y)
-                return x * 2, y
-
-        exported = torch.export.export(Adds(), (torch.zeros(3), torch.ones(3)))
-        program = npu.compile(exported)
-        x, y = torch.zeros(3), torch.ones(3)
-        self.agree(program(x, y), (torch.full((3,), 2.0), y))
-        self.agree(x, torch.ones(3))
-        x = x.numpy()
-        program(x, y.numpy())
-        self.assertEqual(x.tolist(), [2.0] * 3)
-
-    def test_a_module_is_not_exported(self):
-        with self.assertRaisesRegex(TypeError, "torch.export.export"):
-            npu.compile(Mlp())
-
-    def test_errors_do_not_name_the_temporary_file(self):
-        class Svd(nn.Module):
-            def forward(self, x):
-                return torch.linalg.qr(x).Q
-
-        exported = torch.export.export(Svd(), (torch.randn(4, 4),))
-        with self.assertRaises(npu.UnsupportedError) as caught:
-            npu.compile(exported)
-        self.assertIn("linalg_qr", caught.exception.text)
-        self.assertNotIn("/tmp/", caught.exception.text)
 
 
 class Scope(Case):

@@ -24,7 +24,7 @@ class _OnThePath(Distribution):
         return _FILES.get(filename)
 
     def locate_file(self, path: Any) -> Path:
-        return Path(__file__).resolve().parent.parent / path
+        return Path(__file__).resolve().parents[1].joinpath(path)
 
 
 class _Finder(DistributionFinder):

@@ -28,7 +28,8 @@ from .compiler import compile as compile_model
 from .errors import GraphBreakWarning, UnsupportedError, UnsupportedNode, UnsupportedWarning
 from .errors import UsageError
 from .program import Program
-from .torch_graph import Graph, static_inputs, trace
+from .torch_alias import Layout, Places, find_places
+from .torch_graph import Graph, input_name, quiet, static_inputs, trace
 from .torch_parts import Plan, plan, source_place
 
 _LEVELS = {
@@ -138,14 +139,14 @@ class _Recomputed(torch.autograd.Function):
     """Outputs of the NPU whose gradients come from running the graph again in eager mode."""
 
     @staticmethod
-    def forward(ctx: Any, owner: CompiledGraph, *args: Any) -> Any:
+    def forward(ctx: Any, owner: CompiledGraph, ready: Ready, *args: Any) -> Any:
         ctx.random = torch.get_rng_state()
-        outputs = owner.run_plan(args)
-        ctx.owner = owner
+        outputs = owner.compute(ready, args)
+        ctx.owner, ctx.gm = owner, ready.places.gm
         ctx.constants = [None if isinstance(a, torch.Tensor) else a for a in args]
         ctx.save_for_backward(*(a for a in args if isinstance(a, torch.Tensor)))
         ctx.mark_non_differentiable(
-            *(o for o in outputs if isinstance(o, torch.Tensor) and not o.is_floating_point())
+            *(o for o, flows in zip(outputs, ready.places.differentiable) if not flows)
         )
         return tuple(outputs)
 
@@ -160,11 +161,11 @@ class _Recomputed(torch.autograd.Function):
         ]
         with torch.enable_grad(), torch.random.fork_rng(devices=()):
             torch.set_rng_state(ctx.random)  # the random numbers of the forward pass once more
-            outputs = ctx.owner.gm(*inputs)
+            outputs = ctx.gm(*inputs)
         pairs = [
             (o, g)
             for o, g in zip(outputs, grads)
-            if isinstance(o, torch.Tensor) and o.requires_grad and g is not None
+            if o.requires_grad and g is not None
         ]
         wanted = [i for i, a in enumerate(inputs) if isinstance(a, torch.Tensor) and a.requires_grad]
         found = torch.autograd.grad(
@@ -173,9 +174,9 @@ class _Recomputed(torch.autograd.Function):
             [g for _, g in pairs],
             allow_unused=True,
         )
-        result: list[Any] = [None] * (len(inputs) + 1)
+        result: list[Any] = [None] * (len(inputs) + 2)
         for i, g in zip(wanted, found):
-            result[i + 1] = g
+            result[i + 2] = g
         return tuple(result)
 
 
@@ -203,6 +204,24 @@ def _number_inputs(gm: torch.fx.GraphModule) -> list[int]:
     return found
 
 
+@dataclass
+class Ready:
+    """What a call with inputs of some shapes and strides does."""
+
+    places: Places
+    plan: Plan | None  # None: nothing is computed, all results are views of inputs
+
+
+def _key(args: Sequence[Any]) -> Any:
+    """What `Ready` depends on."""
+    return torch.is_grad_enabled(), *(
+        (tuple(a.shape), a.stride(), a.dtype, a.requires_grad, a.is_conj(), a.is_neg())
+        if isinstance(a, torch.Tensor) and a.layout == torch.strided
+        else repr(a.layout if isinstance(a, torch.Tensor) else a)
+        for a in args
+    )
+
+
 class CompiledGraph:
     """What Dynamo calls instead of the graph."""
 
@@ -211,7 +230,7 @@ class CompiledGraph:
         self.settings = settings
         self.static = static_inputs(gm, examples)
         self.numbers = _number_inputs(gm)
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Ready] = {}
         self.versions: dict[int, tuple[int, int]] = {}
         self.eager = False
         self.trains = _trains(gm)
@@ -236,11 +255,12 @@ class CompiledGraph:
             elif any(i not in self.static for i in differentiable):
                 self.leave("training: an input requires gradients, the graph runs in eager mode")
             elif differentiable:
-                chosen = self.plan_for(args)
-                if chosen is not None and not chosen.graph.mutated:
+                ready = self.ready_for(args)
+                if ready is not None and not ready.places.changed:
                     run: Any = _Recomputed.apply
-                    return run(self, *args)
-                if chosen is not None:
+                    computed = run(self, ready, *args) if ready.plan else ()
+                    return ready.places.gather(args, computed)
+                if ready is not None:
                     self.leave(
                         "the graph changes tensors in place while gradients are recorded, and runs "
                         "in eager mode; torch.no_grad() around the call puts it on the NPU"
@@ -251,11 +271,28 @@ class CompiledGraph:
 
     def run_plan(self, args: Sequence[Any]) -> Any:
         """The call on the NPU."""
-        chosen = self.plan_for(args)
-        if chosen is None:
+        ready = self.ready_for(args)
+        if ready is None or self._tangled(ready.places, args):
             return self.gm(*args)
+        return ready.places.gather(args, self.compute(ready, args))
+
+    def _tangled(self, places: Places, args: Sequence[Any]) -> bool:
+        """Whether an input that is changed shares memory with another: eager from here on."""
+        both = places.tangled(args)
+        if both is not None:
+            changed, other = (input_name(self.gm, i) for i in both)
+            self.leave(
+                f"input '{changed}' is changed in place and shares memory with '{other}', the graph "
+                "runs in eager mode"
+            )
+        return both is not None
+
+    def compute(self, ready: Ready, args: Sequence[Any]) -> Sequence[torch.Tensor]:
+        """What a call computes; inputs are changed."""
+        if ready.plan is None:
+            return ()
         with torch.no_grad():
-            return chosen([args[i] for i in self._dynamic(args)])
+            return ready.plan([args[i] for i in self._dynamic(args)], ready.places)
 
     def _dynamic(self, args: Sequence[Any]) -> list[int]:
         return [i for i, a in enumerate(args) if isinstance(a, torch.Tensor) and i not in self.static]
@@ -279,12 +316,10 @@ class CompiledGraph:
             del self.versions[i]
             self.plans.clear()
 
-    def plan_for(self, args: Sequence[Any]) -> Plan | None:
-        """The plan for arguments of these shapes; None when the graph cannot be exported."""
+    def ready_for(self, args: Sequence[Any]) -> Ready | None:
+        """What a call with arguments like these does; None when the graph cannot be exported."""
         self._forget_changed(args)
-        key = tuple(
-            (tuple(a.shape), a.dtype) if isinstance(a, torch.Tensor) else repr(a) for a in args
-        )
+        key = _key(args)
         if key not in self.plans and not self.eager:
             if self.numbers and len(self.plans) >= _NUMBERS_MAX:
                 self.leave(
@@ -298,27 +333,38 @@ class CompiledGraph:
             self.plans[key] = made
         return self.plans.get(key)
 
-    def _trace(self, args: Sequence[Any]) -> Graph:
+    def _trace(self, gm: torch.fx.GraphModule, args: Sequence[Any]) -> Graph:
         """The functional graph; tensors of the model that it changes are inputs of it."""
-        plain = [int(a) if isinstance(a, torch.SymInt) else a for a in args]
         with torch.inference_mode(False):
-            graph = trace(self.gm, plain, self.static)
+            graph = trace(gm, args, self.static)
             names = {graph.lifted[w].target for w, _ in graph.mutated if w in graph.lifted}
             changed = [i for i, name in self.static.items() if name in names]
             if changed:
                 self._release(changed)
-                graph = trace(self.gm, plain, self.static)
+                graph = trace(gm, args, self.static)
+        for node in graph.nodes:
+            if node.target is torch.ops.aten.as_strided.default:
+                source = node.all_input_nodes[0]
+                if source.op != "placeholder" and not Layout.of(source.meta["val"]).whole:
+                    raise NotImplementedError("as_strided of a view")
         return graph
 
-    def _make(self, args: Sequence[Any]) -> Plan | None:
+    def _make(self, args: Sequence[Any]) -> Ready | None:
+        plain = [int(a) if isinstance(a, torch.SymInt) else a for a in args]
         try:
-            graph = self._trace(args)
+            with quiet():
+                places = find_places(self.gm, plain)
+            if self._tangled(places, plain):
+                return None
+            if not places.computed and not places.changed:
+                return Ready(places, None)
+            graph = self._trace(places.gm, plain)
         except Exception as error:  # whatever torch.export raises: the model must still run
             if not self.settings.fallback:
                 raise
             first = (str(error).strip().splitlines() or [""])[0]
             self.leave(
-                "torch.export refuses the graph, which runs in eager mode: "
+                "the graph cannot be traced and runs in eager mode: "
                 f"{type(error).__name__}: {first}"
             )
             return None
@@ -326,7 +372,7 @@ class CompiledGraph:
         if made.refused and not self.settings.fallback:
             raise UnsupportedError(_refused_text(made.refused, 0))
         _warn_refused(made)
-        return made
+        return Ready(places, made)
 
 
 def npu_backend(

@@ -152,10 +152,15 @@ def trace(gm: torch.fx.GraphModule, args: Sequence[Any], static: dict[int, str])
     tensors = tuple(args[i] for i in bound._dynamic)
     with torch.no_grad(), quiet():
         graph = functional(torch.export.export(bound, tensors, strict=False))
-    places = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
-    for node, i in zip(graph.inputs, bound._dynamic):  # "l_x_" is forward's x
-        graph.names[node] = re.sub(r"^[lL]_(.*?)_*$", r"\1", places[i]) or places[i]
+    for node, i in zip(graph.inputs, bound._dynamic):
+        graph.names[node] = input_name(gm, i)
     return graph
+
+
+def input_name(gm: torch.fx.GraphModule, place: int) -> str:
+    """Name of an input for people: "x" of forward's x, which Dynamo calls "l_x_"."""
+    name = [n.name for n in gm.graph.nodes if n.op == "placeholder"][place]
+    return re.sub(r"^[lL]_(.*?)_*$", r"\1", name) or name
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from torch.export import ExportedProgram
 from .errors import Error, UnsupportedNode
 from .program import Program
 from .tensors import BY_TORCH
+from .torch_alias import Layout, Places, apart
 from .torch_graph import Graph, is_tensor, part_program
 
 Compile = Callable[[ExportedProgram], Program]
@@ -88,6 +89,9 @@ class Part:
     def run(self, env: dict[torch.fx.Node, Any]) -> None:
         """Computes its outputs from the values of its inputs."""
         if self.program is None:
+            for used in self.inputs:  # torch's operators ask how their inputs lie
+                if is_tensor(used) and env[used].stride() != used.meta["val"].stride():
+                    env[used] = Layout.of(used.meta["val"]).new(env[used])
             for node in self.nodes:
                 args, kwargs = torch.fx.node.map_arg(
                     (node.args, node.kwargs), lambda n: env[n]
@@ -115,16 +119,20 @@ class Plan:
         """What runs on the NPU."""
         return [p.program for p in self.parts if p.program is not None]
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+    def __call__(self, inputs: Sequence[Any], places: Places) -> list[torch.Tensor]:
+        """What is computed, in the places that it has, and changes inputs."""
         env: dict[torch.fx.Node, Any] = dict(self.constants)
         env.update(zip(self.graph.inputs, inputs))
         for node, lifted in self.graph.lifted.items():
             env[node] = lifted.tensor
         for part in self.parts:
             part.run(env)
-        for changed, by in self.graph.mutated:
-            env[changed].copy_(env[by])
-        return [env[o] if isinstance(o, torch.fx.Node) else o for o in self.graph.outputs]
+        others = [*inputs, *(t.tensor for t in self.graph.lifted.values())]
+        results = places.put([env[o] for o in self.graph.outputs], others)
+        changes = apart([env[by] for _, by in self.graph.mutated], others)
+        for (changed, _), value in zip(self.graph.mutated, changes):
+            env[changed].copy_(value)
+        return results
 
 
 def _levels(

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""npu.compile(exported program) against eager mode."""
+import copy
+
+from torch_support import Case, Mlp
+import torch
+from torch import nn
+
+import npu
+from support import main
+
+
+class Exported(Case):
+    def test_program_is_called_as_the_model_is(self):
+        class Pairs(Mlp):
+            def forward(self, pair, scale=None):
+                y = super().forward(pair["a"]) + pair["b"]
+                return {"y": y if scale is None else y * scale, "list": [y, pair["b"] * 2]}
+
+        model = Pairs().eval()
+        pair = {"a": torch.randn(4, 16), "b": torch.randn(4, 16)}
+        scale = torch.tensor(2.0)
+        exported = torch.export.export(model, (pair,), {"scale": scale})
+        with torch.no_grad(), npu.compile(exported, target="tiny", dtype="f32") as program:
+            want = model(pair, scale=scale)
+            got = program(pair, scale=scale)
+            self.assertEqual(set(got), {"y", "list"})
+            self.agree(got, want)
+            arrays = {k: v.numpy() for k, v in pair.items()}
+            self.assertEqual(type(program(arrays, scale=scale.numpy())["y"]).__module__, "numpy")
+            with self.assertRaisesRegex(npu.UsageError, "inputs"):
+                program(pair["a"])
+
+    def test_keyword_for_a_positional_argument(self):
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        with torch.no_grad():
+            program = npu.compile(torch.export.export(model, (x,)), dtype="f32")
+            self.agree(program(x=x), model(x))
+
+    def test_open_sizes(self):
+        model = Mlp().eval()
+        rows = torch.export.Dim("rows", min=2, max=64)
+        exported = torch.export.export(model, (torch.randn(8, 16),), dynamic_shapes={"x": {0: rows}})
+        with torch.no_grad():
+            program = npu.compile(exported, shapes={"x": (5, 16)})
+            x = torch.randn(5, 16)
+            self.agree(program(x), model(x))
+        with self.assertRaises(npu.Error):
+            npu.compile(exported, shapes={"x": (65, 16)})
+
+    def test_buffers_are_states(self):
+        class Cache(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.key = nn.Linear(4, 4)
+                self.register_buffer("cache", torch.zeros(1, 8, 4))
+
+            def forward(self, x, at):
+                self.cache.index_copy_(1, at, self.key(x))
+                return self.cache.sum(1), {"mean": x.mean()}
+
+        model = Cache().eval()
+        plain = torch.export.export(model, (torch.randn(1, 1, 4), torch.tensor([0])))
+        for exported in (plain, plain.run_decompositions()):
+            program, want = npu.compile(exported), copy.deepcopy(model)
+            self.assertEqual(list(program.states), ["cache"])
+            for i in range(3):
+                x, at = torch.randn(1, 1, 4), torch.tensor([i])
+                with torch.no_grad():
+                    self.agree(program(x, at), want(x, at))
+            self.agree(program.states.read("cache", "torch"), want.cache)
+            self.assertEqual(program.states.read("cache", "numpy").shape, (1, 8, 4))
+            program.states.reset()
+            self.agree(program.states["cache"], torch.zeros(1, 8, 4))
+            program.states["cache"] = torch.ones(1, 8, 4)
+            got = program(x.numpy(), at.numpy())
+            self.assertEqual(type(got[0]).__module__, "numpy")
+            with self.assertRaisesRegex(npu.UsageError, "state 'cache'"):
+                program.states["cache"] = torch.ones(8, 4)
+
+    def test_a_state_may_be_called_like_an_input(self):
+        class Adds(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("total", torch.ones(3))
+
+            def forward(self, total):
+                self.total.add_(total)
+                return self.total * 2
+
+        program = npu.compile(torch.export.export(Adds(), (torch.ones(3),)))
+        self.assertEqual([t.name for t in program.inputs], ["total"])
+        self.assertEqual(list(program.states), ["total"])
+        for i in range(2, 4):
+            self.agree(program(torch.ones(3)), torch.full((3,), 2.0 * i))
+        self.agree(program.states["total"], torch.full((3,), 3.0))
+
+    def test_inputs_are_changed(self):
+        class Adds(nn.Module):
+            def forward(self, x, y):
+                x.add_(y)
+                return x * 2, y
+
+        exported = torch.export.export(Adds(), (torch.zeros(3), torch.ones(3)))
+        program = npu.compile(exported)
+        x, y = torch.zeros(3), torch.ones(3)
+        self.agree(program(x, y), (torch.full((3,), 2.0), y))
+        self.agree(x, torch.ones(3))
+        x = x.numpy()
+        program(x, y.numpy())
+        self.assertEqual(x.tolist(), [2.0] * 3)
+
+    def test_a_module_is_not_exported(self):
+        with self.assertRaisesRegex(TypeError, "torch.export.export"):
+            npu.compile(Mlp())
+
+    def test_errors_do_not_name_the_temporary_file(self):
+        class Svd(nn.Module):
+            def forward(self, x):
+                return torch.linalg.qr(x).Q
+
+        exported = torch.export.export(Svd(), (torch.randn(4, 4),))
+        with self.assertRaises(npu.UnsupportedError) as caught:
+            npu.compile(exported)
+        self.assertIn("linalg_qr", caught.exception.text)
+        self.assertNotIn("/tmp/", caught.exception.text)
+
+
+if __name__ == "__main__":
+    main()
