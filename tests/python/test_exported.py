@@ -38,6 +38,22 @@ class Exported(Case):
             program = npu.compile(torch.export.export(model, (x,)), dtype="f32")
             self.agree(program(x=x), model(x))
 
+    def test_arguments_that_are_no_tensors(self):
+        class Plain(nn.Module):
+            def forward(self, x, use_cache=False, scale=2.5, mode="a", mask=None):
+                y = x * scale if mode == "a" else x
+                return (y, x) if use_cache else y
+
+        x = torch.randn(3)
+        exported = torch.export.export(Plain(), (x, False, 2.5), {"mode": "a", "mask": None})
+        for form in (exported, exported.run_decompositions()):
+            program = npu.compile(form)
+            self.assertEqual([t.name for t in program.inputs], ["x"])
+            self.agree(program(x, False, 2.5, mode="a", mask=None), x * 2.5)
+            for scale, mode, text in ((2.0, "a", "'scale' is 2.0, .* with 2.5"), (2.5, "b", "'mode'")):
+                with self.assertRaisesRegex(npu.UsageError, text):
+                    program(x, False, scale, mode=mode, mask=None)
+
     def test_open_sizes(self):
         model = Mlp().eval()
         rows = torch.export.Dim("rows", min=2, max=64)

@@ -27,6 +27,15 @@ def _store(into: Any, value: Any) -> None:
         into[...] = value
 
 
+def _check_constant(name: str, given: Any, exported: Any) -> None:
+    """An argument that is no tensor was compiled in."""
+    if type(given) is not type(exported) or given != exported:
+        raise UsageError(
+            f"argument '{name}' is {given!r}, the model was exported with {exported!r}: export it "
+            "once more for another value"
+        )
+
+
 class Calling:
     """How an exported program is called."""
 
@@ -42,6 +51,7 @@ class Calling:
             for s in signature.output_specs
             if s.kind == OutputKind.USER_OUTPUT
         ]
+
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The tensors of a call in the order of the program's inputs."""
         places, rest = list(args), dict(kwargs)
@@ -59,6 +69,9 @@ class Calling:
             )
         if self.in_spec is not None and spec != self.in_spec:
             raise UsageError(f"inputs are nested as {spec}, the exported model takes {self.in_spec}")
+        for spec, value in zip(self.wanted, flat):
+            if not isinstance(spec.arg, TensorArgument):
+                _check_constant(spec.arg.name, value, getattr(spec.arg, "value", None))
         return [flat[i] for i in self.keep]
 
     def __call__(self, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -77,6 +77,8 @@ static npu_status import_stored(struct importer *m, struct scope *s, const json_
     return NULL;
 }
 
+// Tensors that are stored. The user's are there already; a constant_input is an argument that is no
+// tensor (a bool, None), which the export compiled in.
 static npu_status import_specs(struct importer *m, struct scope *s) {
     json_t *specs;
     NPU_TRY(schema_need(m->schema.signature, "input_specs", JSON_ARRAY, "signature", &specs));
@@ -90,7 +92,7 @@ static npu_status import_specs(struct importer *m, struct scope *s) {
             if (!strcmp(stored[i].kind, kind)) row = &stored[i];
         if (row)
             NPU_TRY_NOTE(import_stored(m, s, spec, row), "%s", where);
-        else if (strcmp(kind, "user_input") != 0)
+        else if (strcmp(kind, "user_input") != 0 && strcmp(kind, "constant_input") != 0)
             return npu_fail(UNSUPPORTED, "%s is a %.40s, expected tensors", where, kind);
     }
     return NULL;
