@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/base/alloc.h"
+#include "simulator/noise/block.h"
 #include "simulator/noise/philox.h"
 
 static const struct {
@@ -57,11 +58,22 @@ double noise_quantile(const double *t, uint64_t n, double p) {
 
 // ---- one resample ------------------------------------------------------------------------------
 
+// How a set of runs is resampled.
+struct plan {
+    uint64_t n, block, seed;
+    const uint64_t *place; // of a run among the sorted ones; NULL: drawn as they are counted
+};
+
 // How often each of n runs is in resample number b.
-static void draw(uint32_t *count, uint64_t n, uint64_t seed, uint64_t b) {
-    memset(count, 0, (size_t)n * sizeof *count);
-    for (uint64_t i = 0; i < n; i++)
-        count[noise_below(seed, b, NOISE_STREAM_RESAMPLE, i, n)]++;
+static void draw(uint32_t *count, const struct plan *p, uint64_t b) {
+    memset(count, 0, (size_t)p->n * sizeof *count);
+    for (uint64_t i = 0, blocks = 0; i < p->n; blocks++) {
+        uint64_t run = noise_below(p->seed, b, NOISE_STREAM_RESAMPLE, blocks, p->n);
+        for (uint64_t k = 0; k < p->block && i < p->n; k++, i++) {
+            count[p->place ? p->place[run] : run]++;
+            if (++run == p->n) run = 0;
+        }
+    }
 }
 
 struct moments {
@@ -123,10 +135,11 @@ static void histogram(const double *t, uint64_t n, struct noise_summary *out) {
     }
 }
 
-static void resample(const double *t, uint32_t *count, uint64_t n, uint64_t seed, double *value) {
+static void resample(const double *t, uint32_t *count, const struct plan *p, double *value) {
+    const uint64_t n = p->n;
     for (uint64_t b = 0; b < NOISE_RESAMPLES; b++) {
         double one[NOISE_STATS];
-        draw(count, n, seed, b);
+        draw(count, p, b);
         const struct moments m = moments_of(t, count, n);
         one[NOISE_STAT_MEAN] = m.mean;
         one[NOISE_STAT_STD] = m.std;
@@ -137,14 +150,48 @@ static void resample(const double *t, uint32_t *count, uint64_t n, uint64_t seed
     }
 }
 
+struct placed {
+    double time;
+    uint64_t run;
+};
+
+static int by_time(const void *a, const void *b) {
+    const struct placed *x = a, *y = b;
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return (x->run > y->run) - (x->run < y->run);
+}
+
+// Place of each run among the sorted ones; owned. Runs that do not correlate are drawn among the
+// sorted ones: *place is NULL.
+static npu_status places(const double *t, uint64_t n, uint64_t block, uint64_t **place) {
+    *place = NULL;
+    if (block == 1) return NULL;
+    struct placed *sorted = base_alloc_array((size_t)n, sizeof *sorted);
+    *place = base_alloc_array((size_t)n, sizeof **place);
+    npu_status st = sorted && *place ? NULL : no_memory();
+    if (!st) {
+        for (uint64_t i = 0; i < n; i++)
+            sorted[i] = (struct placed){t[i], i};
+        qsort(sorted, (size_t)n, sizeof *sorted, by_time);
+        for (uint64_t i = 0; i < n; i++)
+            (*place)[sorted[i].run] = i;
+    }
+    base_free(sorted);
+    return st;
+}
+
 npu_status noise_summarise(const double *time_us, uint64_t n, uint64_t seed,
                            struct noise_summary *out) {
     *out = (struct noise_summary){.n = n};
+    out->block = noise_block(time_us, n, &out->correlation);
+    uint64_t *place;
+    npu_status st = places(time_us, n, out->block, &place);
     double *t = base_alloc_array((size_t)n, sizeof *t);
     uint32_t *count = base_alloc_array((size_t)n, sizeof *count);
     double *value = base_alloc_array((size_t)NOISE_STATS * NOISE_RESAMPLES, sizeof *value);
-    npu_status st = t && count && value ? NULL : no_memory();
+    if (!st && (!t || !count || !value)) st = no_memory();
     if (!st) {
+        const struct plan plan = {n, out->block, seed, place};
         memcpy(t, time_us, (size_t)n * sizeof *t);
         qsort(t, (size_t)n, sizeof *t, ascending);
         const struct moments m = moments_of(t, NULL, n);
@@ -154,17 +201,23 @@ npu_status noise_summarise(const double *time_us, uint64_t n, uint64_t seed,
         for (int s = 0; s < NOISE_STATS; s++)
             if (rows[s].quantile >= 0) out->stat[s].value = noise_quantile(t, n, rows[s].quantile);
         histogram(t, n, out);
-        resample(t, count, n, seed, value);
+        resample(t, count, &plan, value);
         for (int s = 0; s < NOISE_STATS; s++)
             interval(value + (ptrdiff_t)s * NOISE_RESAMPLES, &out->stat[s]);
     }
     base_free(value);
     base_free(count);
     base_free(t);
+    base_free(place);
     return st;
 }
 
 // ---- two sets ----------------------------------------------------------------------------------
+
+static struct plan plan_of_two(const double *a, const double *b, uint64_t n, uint64_t seed) {
+    const uint64_t first = noise_block(a, n, NULL), second = noise_block(b, n, NULL);
+    return (struct plan){.n = n, .block = first > second ? first : second, .seed = seed};
+}
 
 static double ratio(double a, double b) {
     if (b > 0) return a / b;
@@ -181,11 +234,12 @@ npu_status noise_ratios(const double *a, const double *b, uint64_t n, uint64_t s
     double *value = base_alloc_array(2 * NOISE_RESAMPLES, sizeof *value);
     npu_status st = count && value ? NULL : no_memory();
     if (!st) {
+        const struct plan plan = plan_of_two(a, b, n, seed);
         const struct moments ma = moments_of(a, NULL, n), mb = moments_of(b, NULL, n);
         mean->value = ratio(ma.mean, mb.mean);
         std->value = ratio(ma.std, mb.std);
         for (uint64_t r = 0; r < NOISE_RESAMPLES; r++) {
-            draw(count, n, seed, r);
+            draw(count, &plan, r);
             const struct moments ra = moments_of(a, count, n), rb = moments_of(b, count, n);
             value[r] = ratio(ra.mean, rb.mean);
             value[NOISE_RESAMPLES + r] = ratio(ra.std, rb.std);
@@ -204,9 +258,10 @@ npu_status noise_share(const double *all, const double *without, uint64_t n, uin
     double *value = base_alloc_array(NOISE_RESAMPLES, sizeof *value);
     npu_status st = count && value ? NULL : no_memory();
     if (!st) {
+        const struct plan plan = plan_of_two(all, without, n, seed);
         out->value = share(moments_of(all, NULL, n).std, moments_of(without, NULL, n).std);
         for (uint64_t r = 0; r < NOISE_RESAMPLES; r++) {
-            draw(count, n, seed, r);
+            draw(count, &plan, r);
             value[r] = share(moments_of(all, count, n).std, moments_of(without, count, n).std);
         }
         interval(value, out);

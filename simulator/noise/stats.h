@@ -3,9 +3,11 @@
 // What is said about the times of several runs. Intervals are percentile bootstrap intervals
 // (Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13): NOISE_RESAMPLES
 // times n runs are drawn with replacement, the number is computed of each, and the interval holds
-// the middle NOISE_LEVEL of them. The draws come by counter (philox.h), so a seed gives the same
-// intervals everywhere. Runs of two sets with the same number are drawn together: they share
-// whatever their draws of noise share.
+// the middle NOISE_LEVEL of them. Runs that correlate are drawn in blocks of consecutive ones, the
+// last followed by the first (block.h); the last block is cut to n runs. The draws come by counter
+// (philox.h), so a seed gives the same intervals everywhere. Runs of two sets with the same number
+// are drawn together, in the longer blocks of the two: they share whatever their draws of noise
+// share.
 //
 // Of a smallest or largest run the bootstrap says little: the interval never lies beyond it.
 #ifndef SIMULATOR_NOISE_STATS_H
@@ -39,12 +41,15 @@ struct noise_estimate {
 
 struct noise_summary {
     uint64_t n;
+    uint64_t block;     ///< runs that are resampled together; 1: they do not correlate
+    double correlation; ///< of a run with the next
     struct noise_estimate stat[NOISE_STATS];
     double from_us, width_us; ///< histogram: NOISE_BINS bins from the fastest run on
     uint64_t bin[NOISE_BINS];
 };
 
-/// Describes n >= 1 times. Quantiles lie between two runs linearly (numpy's default). NO_MEMORY.
+/// Describes n >= 1 times, in the order of the runs. Quantiles lie between two runs linearly
+/// (numpy's default). NO_MEMORY.
 NPU_MUST_USE npu_status noise_summarise(const double *time_us, uint64_t n, uint64_t seed,
                                         struct noise_summary *out);
 

@@ -41,6 +41,18 @@ static void cell(struct str *out, const char *text, bool last) {
 
 // ---- numbers -----------------------------------------------------------------------------------
 
+// Intervals of runs that resemble the one before are wider than those of as many others.
+static void correlated(const struct side *side, int sides, struct str *out) {
+    for (int i = 0; i < sides; i++) {
+        const struct noise_summary *s = side[i].runs->summary;
+        if (s->block > 1)
+            str_printf(out,
+                       "  %s: consecutive runs are correlated (%.2f), so they are resampled in "
+                       "blocks of %" PRIu64 "\n",
+                       side[i].program, s->correlation, s->block);
+    }
+}
+
 static void table(const struct side *side, int sides, struct str *out) {
     str_puts(out, "         ");
     for (int i = 0; i < sides; i++)
@@ -62,6 +74,7 @@ static void table(const struct side *side, int sides, struct str *out) {
     }
     str_printf(out, "  in brackets: %.0f %% bootstrap intervals, %d resamples\n", NOISE_LEVEL * 100,
                NOISE_RESAMPLES);
+    correlated(side, sides, out);
 }
 
 static void ratios(const struct side *side, struct str *out) {

@@ -100,6 +100,8 @@ static npu_status distribution(const struct trace_runs *r, json_t **out) {
     }
     json_object_set_new(o, "interval_level", real(NOISE_LEVEL));
     json_object_set_new(o, "resamples", number(NOISE_RESAMPLES));
+    json_object_set_new(o, "resample_block", number(s->block));
+    json_object_set_new(o, "correlation", real(s->correlation));
     json_object_set_new(o, "intervals", intervals);
     json_object_set_new(o, "histogram", histogram(s));
     json_object_set_new(o, "quiet_us", real(r->quiet_us));

@@ -14,6 +14,9 @@ import unittest
 
 import numpy
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "unit/simulator/noise"))
+import resample
+
 BUILD, MODEL, TARGET = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 DEVICE = "refresh,contention,clock"
 
@@ -102,6 +105,36 @@ class Jitter(unittest.TestCase):
         # The interval of the mean is as wide as the central limit theorem has it, within what 1000 resamples leave open.
         lo, hi = runs["intervals"]["mean_us"]
         self.assertTrue(0.8 < (hi - lo) / (2 * 1.96 * t.std(ddof=1) / 60 ** .5) < 1.2)
+
+    def test_correlated_runs_are_resampled_in_blocks(self):
+        """The host's state lasts from run to run: intervals are those of numpy's circular block bootstrap, and wider than others."""
+        out, report = self.npusim("--runs", 250, "--noise", "host", "--seed", 3, program="eager.npu")
+        runs = report["runs"]
+        t = numpy.array(runs["times_us"])
+        self.assertEqual(runs["resample_block"], resample.block_length(t))
+        self.assertGreater(runs["resample_block"], 5)
+        self.assertTrue(math.isclose(runs["correlation"], numpy.dot(t[1:] - t.mean(), t[:-1] - t.mean()) / t.var() / 250, rel_tol=1e-6))
+        self.assertIn(f"correlated ({runs['correlation']:.2f}), so they are resampled in blocks of {runs['resample_block']}", out)
+        for key, function in resample.STATS.items():
+            numpy.testing.assert_allclose(runs["intervals"][key], resample.interval(function, 3, t), rtol=1e-7, err_msg=key)
+        lo, hi = runs["intervals"]["mean_us"]
+        self.assertGreater(hi - lo, 2 * 2 * 1.96 * t.std(ddof=1) / 250 ** .5)
+
+    def test_independent_runs_are_resampled_one_by_one(self):
+        out, report = self.npusim("--runs", 60, "--noise", "contention")
+        t = numpy.array(report["runs"]["times_us"])
+        self.assertEqual(report["runs"]["resample_block"], 1)
+        self.assertNotIn("correlated", out)
+        for key, function in resample.STATS.items():
+            numpy.testing.assert_allclose(report["runs"]["intervals"][key], resample.summary_interval(function, 0, t), rtol=1e-7, err_msg=key)
+
+    def test_two_programs_are_resampled_in_the_longer_blocks(self):
+        out, report = self.npusim("--runs", 120, "--noise", "host", "--versus", self.tmp / "f16.npu", program="eager.npu")
+        runs, other = report["runs"], report["runs"]["versus"]
+        a, b = (numpy.array(r["times_us"]) for r in (other, runs))
+        self.assertEqual([other["resample_block"], runs["resample_block"]], [resample.block_length(x) for x in (a, b)])
+        want = resample.interval(lambda x, y: x.mean() / y.mean(), 0, a, b)
+        numpy.testing.assert_allclose(other["mean_ratio"]["interval"], want, rtol=1e-7)
 
     def test_shares_are_those_of_the_runs_without(self):
         n = 30

@@ -78,6 +78,7 @@ const jitter = (() => {
         (ratio && ratio.value ? ` The mean of ${names[1]} over that of ${names[0]}: ${format.fixed(ratio.value, 3)}.` : "")),
       el("div", { class: "two" }, ...list.map((r, i) => histogram(r, i, names[i])), distribution(list, names)),
       el("div", { class: "scroll" }, table(list, names)),
+      ...list.map((r, i) => r.resample_block > 1 ? el("p", { class: "note" }, `${names[i]}: consecutive runs are correlated (${format.fixed(r.correlation || 0, 2)}); the intervals come from blocks of ${r.resample_block} runs.`) : null).filter(Boolean),
       el("div", { class: "two" }, ...list.map((r, i) => shares(r, names[i])).filter(Boolean)),
       el("p", { class: "note" }, "A source's share is what turning it off alone takes away of the variance; shares need not add up to 100%, since one may hide behind another."));
   }
