@@ -162,6 +162,19 @@ class Jitter(unittest.TestCase):
         self.assertIn("latency of 1 run from number 0, noise refresh,contention", out)
         self.assertNotEqual(report["runs"]["times_us"][0], report["runs"]["quiet_us"])
 
+    def test_quiet_prints_no_distribution(self):
+        """The report has it; what has an option of its own is printed."""
+        several = ["--runs", 12, "--noise", DEVICE, "--versus", self.tmp / "f32.npu"]
+        loud, quiet = self.npusim(*several), self.npusim("-q", *several)
+        self.assertIn("latency of 12 runs", loud[0])
+        self.assertEqual(quiet, ("", loud[1]))
+        self.assertEqual(quiet[1]["runs"]["n"], 12)
+        self.assertIn("versus", quiet[1]["runs"])
+        shown = self.npusim("-q", "--trace", "--what-if=memory", *several)[0]
+        self.assertIn("engine", shown)
+        self.assertIn("what if", shown)
+        self.assertNotIn("latency of", shown)
+
     def test_versus(self):
         out, report = self.npusim("--runs", 12, "--noise", DEVICE, "--versus", self.tmp / "f32.npu", "--host", "none")
         runs, other = report["runs"], report["runs"]["versus"]
