@@ -8,65 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "firmware/port_host.h"
-#include "runtime/api.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/hw_yaml.h"
 #include "runtime/include/npu/simulator.h"
-#include "simulator/core/core.h"
-#include "simulator/device.h"
+#include "simulator/device_state.h"
 #include "simulator/kernel/kernel.h"
-#include "simulator/launches.h"
-#include "simulator/noise/host.h"
-#include "simulator/totals.h"
 #include "simulator/touches.h"
-
-enum {
-    RING_SLOTS = 16,
-    HOST_RING = 0x1000, // host addresses of the two rings
-    HOST_DONE = HOST_RING + (RING_SLOTS * RING_DESC_BYTES + 63) / 64 * 64,
-    HOST_END = HOST_DONE + RING_SLOTS * RING_DONE_BYTES,
-    DRAM_ALIGNMENT = 64,
-};
-
-// A submission from `submit` to `wait`.
-struct sim_job {
-    uint64_t ticket;
-    const struct npu_program_image *image;
-    const struct npu_image_entry *entry; // with launches: this is one of an eager run; else NULL
-    size_t launch;
-    npu_status fault; // owned: how the machine ended it, NULL: it halted
-    struct ring_done done;
-};
-
-struct sim_device {
-    struct hw hw;
-    bool values;
-    struct core *core;
-    struct exec_dram dram;
-    struct npu_ranges ranges;
-    struct fw_host port;
-    struct fw fw;
-    uint8_t host[HOST_END - HOST_RING]; // host memory that the device reaches
-    uint32_t tail;
-    struct sim_job *jobs; // owned: submitted and not yet waited for
-    size_t njobs, jobs_cap;
-    struct sim_job *current; // whose job the firmware has started or will start
-    struct fw_host_job started;
-    bool pending; // it has started
-    uint64_t clock, last_ticket;
-    struct trace_log *log;
-    const struct host_model *model; // of the host that submits; NULL: it takes no time. Lent
-    exec_write_sink *written;
-    void *written_ctx;
-    struct core_stop stop; // n 0: jobs run to their end
-    struct core_stopped stopped;
-    uint64_t log_offset, log_seq; // cycles and instructions of the jobs before
-    struct sim_totals totals;
-    struct sim_launches launches;
-    bool counting; // since sim_device_begin: launches are kept
-    uint64_t all_jobs, all_instructions, all_read_bytes, all_write_bytes;
-};
 
 // ---- totals ------------------------------------------------------------------------------------
 
@@ -135,11 +82,6 @@ static void log_gap(struct sim_device *d, const struct core_result *r, uint64_t 
                                                     .wait_engine = -1});
 }
 
-static uint64_t device_ps(const struct sim_device *d, uint64_t cycles) {
-    const struct kernel_clock clock = kernel_clock((uint64_t)d->hw.clock_npu_mhz);
-    return kernel_clock_ps(&clock, cycles);
-}
-
 // ---- the machine's side ------------------------------------------------------------------------
 
 // Cycles per engine into the register block.
@@ -191,7 +133,7 @@ static void run_job(struct sim_device *d) {
     const uint64_t begin = d->totals.cycles + gap;
     if (d->log && d->model && job->entry) log_dispatch(d, job, begin);
     struct core_job run = {
-        .start_ps = job->entry ? device_ps(d, begin) : 0,
+        .start_ps = job->entry ? sim_device_ps(d, begin) : 0,
         .exec = {.code = {code.const_bytes, (size_t)code_bytes},
                  .code_version = code.bytes ? 0 : d->dram.version, // constants: nobody writes there
                  .entry_bytes = (uint64_t)s->entry * ISA_GRANULE_BYTES,
@@ -490,114 +432,4 @@ const struct npu_device_ops *npu_simulator_ops(void) {
         .read_counters = device_counters,
     };
     return &ops;
-}
-
-// ---- for npusim --------------------------------------------------------------------------------
-
-struct sim_device *sim_device_of(const struct npu_device *device) {
-    return device->ops == npu_simulator_ops() ? device->handle : NULL;
-}
-
-void sim_device_begin(struct sim_device *d, struct trace_log *log) {
-    sim_totals_clear(&d->totals);
-    sim_launches_deinit(&d->launches);
-    d->counting = true;
-    d->stopped = (struct core_stopped){0};
-    d->log = log;
-}
-
-void sim_device_watch(struct sim_device *d, exec_write_sink *written, void *ctx) {
-    d->written = written;
-    d->written_ctx = ctx;
-}
-
-void sim_device_stop_at(struct sim_device *d, struct core_where *where, size_t n) {
-    d->stop = (struct core_stop){.where = where, .n = n};
-}
-
-const struct core_stopped *sim_device_stopped(const struct sim_device *d) {
-    return d->stopped.stopped ? &d->stopped : NULL;
-}
-
-void sim_device_state(const struct sim_device *d, struct exec_state *out) {
-    exec_state_of(core_exec(d->core), out);
-}
-
-bool sim_device_peek(const struct sim_device *d, int space, int64_t address, int64_t bytes,
-                     uint8_t *out, bool *written) {
-    const struct exec *x = core_exec(d->core);
-    if (address < 0 || bytes < 0 || address > INT64_MAX / 4 || bytes > INT64_MAX / 4) return false;
-    if (space == ISA_DRAM) {
-        const int64_t lo = (int64_t)d->started.dram_base + address;
-        npu_status st = exec_dram_read(&d->dram, lo, out, bytes);
-        const bool inside = st == NULL;
-        npu_status_free(st);
-        for (int64_t i = 0; i < bytes && inside; i++)
-            written[i] = exec_dram_first_unwritten(&d->dram, lo + i, lo + i + 1) < 0;
-        return inside;
-    }
-    const struct exec_bits *map = exec_written(x, space);
-    if (!map || bytes > map->bytes || address > map->bytes - bytes) return false;
-    memcpy(out, (space == ISA_SPM ? exec_spm(x) : exec_psum(x)) + address, (size_t)bytes);
-    for (int64_t i = 0; i < bytes; i++)
-        written[i] = bits_first_clear(map, address + i, address + i + 1) < 0;
-    return true;
-}
-
-const struct sim_totals *sim_device_totals(const struct sim_device *d) {
-    return &d->totals;
-}
-const struct hw *sim_device_hw(const struct sim_device *d) {
-    return &d->hw;
-}
-bool sim_device_values(const struct sim_device *d) {
-    return d->values;
-}
-
-void sim_device_set_host(struct sim_device *d, const struct host_model *host) {
-    d->model = host;
-}
-
-// What the host adds to the device's time of one submission.
-static uint64_t host_ps(const struct sim_device *d, const struct noise *noise, uint64_t run) {
-    struct host_run host;
-    if (!d->model) return 0;
-    host_run_begin(d->model, noise ? *noise : (struct noise){0}, run, &host);
-    return host_submit_ps(&host) + host_finish_ps(&host);
-}
-
-uint64_t sim_device_latency_ps(const struct sim_device *d, uint64_t cycles) {
-    if (d->launches.count) return sim_launches_latency_ps(&d->launches);
-    return device_ps(d, cycles) + host_ps(d, NULL, 0);
-}
-
-const struct sim_host *sim_device_host(const struct sim_device *d) {
-    return d->launches.count ? &d->launches.line.sum : NULL;
-}
-
-npu_status sim_device_repeat(struct sim_device *d, const struct noise *noise, uint64_t run,
-                             struct sim_repeat *out) {
-    struct core_result r;
-    NPU_TRY(noise_check(&d->hw));
-    if (d->launches.count && d->launches.count == d->totals.jobs)
-        return sim_launches_repeat(&d->launches, d->core, d->model, (uint64_t)d->hw.clock_npu_mhz,
-                                   noise, run, out);
-    if (d->totals.jobs != 1)
-        return npu_fail(USAGE,
-                        "%" PRIu64 " jobs ran; one can be repeated, or the launches of one run",
-                        d->totals.jobs);
-    const uint64_t sampled = host_ps(d, noise, run);
-    if (noise && noise->sources == 1U << NOISE_HOST) { // the device takes the cycles that it took
-        *out = (struct sim_repeat){.cycles = d->totals.cycles,
-                                   .latency_ps = device_ps(d, d->totals.cycles) + sampled,
-                                   .sampled_ps = sampled};
-        return NULL;
-    }
-    const struct core_noise draws = {.noise = noise, .at = {.run = run}};
-    NPU_TRY(core_repeat(d->core, &draws, NULL, NULL, &r));
-    *out = (struct sim_repeat){.cycles = r.timing.cycles,
-                               .latency_ps = device_ps(d, r.timing.cycles) + sampled,
-                               .sampled_ps = sampled,
-                               .seconds = r.run_seconds};
-    return NULL;
 }
