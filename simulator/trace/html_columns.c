@@ -8,6 +8,7 @@
 
 #include "isa/insn_text.h"
 #include "runtime/base/alloc.h"
+#include "simulator/trace/cause.h"
 #include "simulator/trace/html.h"
 #include "simulator/trace/pack.h"
 
@@ -17,7 +18,7 @@ struct walk {
     size_t i;               // number among the instructions
     uint64_t start;         // of the one before
     int64_t code, tag;      // of the one before
-    const uint32_t *cause;  // per instruction: number of the one that let it start + 1, 0: none
+    const uint32_t *cause;  // per instruction, as of trace_causes
     const uint32_t *tag_of; // per instruction: index of its tag
     const uint32_t *place;  // per instruction: line of `code` + 1, 0: unknown
 };
@@ -93,13 +94,17 @@ static void column_waitfor(struct walk *w, struct trace_pack *p, const struct tr
     trace_pack_number(p, (uint64_t)(e->wait_engine + 1));
 }
 
+// Whether an engine was waited for longest: the page shows no other causes.
+static bool caused(const struct walk *w, const struct trace_event *e) {
+    return w->cause[w->i] && e->wait_engine >= 0;
+}
+
 static void column_cause(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
-    (void)e;
-    trace_pack_number(p, w->cause[w->i] ? w->i + 1 - w->cause[w->i] : 0);
+    trace_pack_number(p, caused(w, e) ? w->i + 1 - w->cause[w->i] : 0);
 }
 
 static void column_signal(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
-    trace_pack_number(p, w->cause[w->i] ? less(e->start, e->cause_cycle) : 0);
+    trace_pack_number(p, caused(w, e) ? less(e->start, e->cause_cycle) : 0);
 }
 
 static void column_work(struct walk *w, struct trace_pack *p, const struct trace_event *e) {
@@ -253,25 +258,6 @@ static npu_status put_column(struct walk *w, size_t c) {
     return NULL;
 }
 
-// Who let an instruction start: the last one before it in time that had that number. Numbers start
-// anew with each submission.
-static npu_status find_causes(const struct trace_log *log, uint32_t *cause) {
-    uint64_t seqs = 0;
-    for (size_t k = 0; k < log->count; k++)
-        if (counts(&log->event[k]) && log->event[k].seq >= seqs) seqs = log->event[k].seq + 1;
-    uint32_t *last = base_alloc_array((size_t)seqs + 1, sizeof *last);
-    if (!last) return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", log->count);
-    uint32_t i = 0;
-    for (size_t k = 0; k < log->count; k++) {
-        const struct trace_event *e = &log->event[k];
-        if (!counts(e)) continue;
-        cause[i] = e->cause_seq < seqs && e->wait_engine >= 0 ? last[e->cause_seq] : 0;
-        last[e->seq] = ++i;
-    }
-    base_free(last);
-    return NULL;
-}
-
 struct numbered {
     uint32_t key, index;
 };
@@ -340,7 +326,7 @@ npu_status trace_html_columns(const struct trace_html *h) {
     uint32_t *of = base_alloc_array(3 * n, sizeof *of);
     if (!of) return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", h->log->count);
     struct walk w = {.h = h, .cause = of, .tag_of = of + n, .place = of + 2 * n};
-    npu_status st = find_causes(h->log, of);
+    npu_status st = trace_causes(h->log, of);
     if (!st) st = find_tags(h, of + n);
     if (!st) st = put_code(h, of + 2 * n);
     for (size_t c = 0; !st && c < sizeof columns / sizeof *columns; c++)

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "runtime/base/alloc.h"
+#include "simulator/trace/cause.h"
 
 #define NONE SIZE_MAX
 
@@ -45,65 +46,66 @@ static size_t lane_for(struct lanes *l, uint64_t from, uint64_t to) {
     return i;
 }
 
-// Where the slice of an instruction is, and who waited for its signal: chains of events.
+// Instructions by number, and who waited for the signal of each: chains of numbers + 1, 0 at the
+// end.
 struct arrows {
-    size_t *first; // by seq: event that waited for it, NONE
-    size_t *next;  // by event
-    uint64_t seqs;
+    const struct trace_event **insn;
+    uint32_t *cause, *first, *next;
 };
 
 static npu_status no_memory(const struct json_view *v) {
     return npu_fail(NO_MEMORY, "no memory for the trace of %zu events", v->log->count);
 }
 
-static bool arrows_init(struct arrows *a, const struct trace_log *log) {
-    *a = (struct arrows){0};
-    for (size_t i = 0; i < log->count; i++)
-        if (log->event[i].seq >= a->seqs) a->seqs = log->event[i].seq + 1;
-    a->first = base_alloc_array((size_t)a->seqs + 1, sizeof *a->first);
-    a->next = base_alloc_array(log->count + 1, sizeof *a->next);
-    if (!a->first || !a->next) return false;
-    for (size_t i = 0; i < a->seqs; i++)
-        a->first[i] = NONE;
-    for (size_t i = log->count; i-- > 0;) {
-        const struct trace_event *e = &log->event[i];
-        if (e->kind != TRACE_EVENT_INSN || e->cause_seq >= a->seqs) continue;
-        a->next[i] = a->first[e->cause_seq];
-        a->first[e->cause_seq] = i;
-    }
-    return true;
-}
-
 static void arrows_deinit(struct arrows *a) {
-    base_free(a->first);
-    base_free(a->next);
+    base_free(a->insn);
+    base_free(a->cause);
 }
 
-// One end of an arrow, bound to the slice around it. The id is the waiting instruction's.
-static void arrow_end(struct json_view *v, const struct trace_event *waits, bool start, int tid,
+static npu_status arrows_init(struct arrows *a, const struct json_view *v) {
+    const struct trace_log *log = v->log;
+    const size_t n = trace_instructions(log);
+    *a = (struct arrows){.insn = base_alloc_array(n + 1, sizeof *a->insn),
+                         .cause = base_alloc_array(3 * n + 1, sizeof *a->cause)};
+    if (!a->insn || !a->cause) return no_memory(v);
+    a->first = a->cause + n;
+    a->next = a->first + n;
+    for (size_t k = 0, i = 0; k < log->count; k++)
+        if (log->event[k].kind == TRACE_EVENT_INSN) a->insn[i++] = &log->event[k];
+    NPU_TRY(trace_causes(log, a->cause));
+    for (size_t i = n; i-- > 0;) {
+        if (!a->cause[i]) continue;
+        a->next[i] = a->first[a->cause[i] - 1];
+        a->first[a->cause[i] - 1] = (uint32_t)i + 1;
+    }
+    return NULL;
+}
+
+// One end of an arrow, bound to the slice around it.
+static void arrow_end(struct json_view *v, const char *what, uint64_t id, bool start, int tid,
                       uint64_t at) {
     json_open(v, start ? 's' : 'f', JSON_ENGINES, tid);
     json_ts(v, at);
-    str_printf(v->s, ",\"id\":%" PRIu64 ",\"cat\":\"signal\",\"name\":\"signal\"", waits->seq);
+    str_printf(v->s, ",\"id\":%" PRIu64 ",\"cat\":\"%s\",\"name\":\"%s\"", id, what, what);
     if (!start) str_puts(v->s, ",\"bp\":\"e\"");
     json_close(v);
 }
 
-// The arrows that begin and end at a slice. They follow it in the file, so that readers which go by
-// time and then by place take them for its own. A signal that fires when the slice is over already
-// (the result is visible later than the engine is free) leaves from its last cycle.
-static void arrows_of(struct json_view *v, const struct arrows *a, size_t index, int tid,
-                      uint64_t from, uint64_t to) {
-    const struct trace_event *e = &v->log->event[index];
+// The arrows that begin and end at a slice; their id is the waiting instruction's. They follow it
+// in the file, so that readers which go by time and then by place take them for its own. A signal
+// that fires when the slice is over already (the result is visible later than the engine is free)
+// leaves from its last cycle.
+static void arrows_of(struct json_view *v, const struct arrows *a, size_t i, int tid, uint64_t from,
+                      uint64_t to) {
     const uint64_t latency = (uint64_t)v->run->hw->cp_semaphore;
-    for (size_t i = a->first[e->seq]; i != NONE; i = a->next[i]) {
-        const struct trace_event *w = &v->log->event[i];
+    for (uint32_t k = a->first[i]; k; k = a->next[k - 1]) {
+        const struct trace_event *w = a->insn[k - 1];
         uint64_t at = w->cause_cycle > latency ? w->cause_cycle - latency : 0;
         if (at >= to) at = to > from ? to - 1 : from;
         if (at < from) at = from;
-        if (w->start >= at) arrow_end(v, w, true, tid, at);
+        if (w->start >= at) arrow_end(v, "signal", w->seq, true, tid, at);
     }
-    if (e->cause_seq < a->seqs) arrow_end(v, e, false, tid, from);
+    if (a->cause[i]) arrow_end(v, "signal", a->insn[i]->seq, false, tid, from);
 }
 
 static void slice(struct json_view *v, const struct trace_event *e, int tid, uint64_t to) {
@@ -146,10 +148,10 @@ static void name_lane(struct json_view *v, int pid, int tid, const char *what, s
 
 static npu_status instructions(struct json_view *v, const struct arrows *a) {
     struct lanes lanes[ISA_ENGINES] = {0};
+    const size_t n = trace_instructions(v->log);
     npu_status st = NULL;
-    for (size_t i = 0; i < v->log->count && !st; i++) {
-        const struct trace_event *e = &v->log->event[i];
-        if (e->kind != TRACE_EVENT_INSN) continue;
+    for (size_t i = 0; i < n && !st; i++) {
+        const struct trace_event *e = a->insn[i];
         const bool dma = isa_engine_class(e->engine) == ISA_CLASS_DMA;
         const uint64_t end = dma ? e->done : e->issued, to = end > e->start ? end : e->start;
         struct lanes *l = &lanes[e->engine];
@@ -195,16 +197,6 @@ static void states(struct json_view *v) {
     }
 }
 
-// An arrow from the host to what the command processor does when the launch starts.
-static void launch_arrow(struct json_view *v, const struct trace_event *e, bool start, int tid,
-                         uint64_t at) {
-    json_open(v, start ? 's' : 'f', JSON_ENGINES, tid);
-    json_ts(v, at);
-    str_printf(v->s, ",\"id\":%" PRIu32 ",\"cat\":\"launch\",\"name\":\"launch\"", e->id);
-    if (!start) str_puts(v->s, ",\"bp\":\"e\"");
-    json_close(v);
-}
-
 // Launches that the host makes: behind the states, in which the arrows end.
 static void dispatches(struct json_view *v) {
     bool any = false;
@@ -226,8 +218,10 @@ static void dispatches(struct json_view *v) {
         json_text(v, "op", name.op);
         str_putc(v->s, '}');
         json_close(v);
-        launch_arrow(v, e, true, JSON_THREAD_HOST, e->done > e->start ? e->done - 1 : e->start);
-        launch_arrow(v, e, false, state_thread(ISA_ENGINE_CP), e->issued);
+        // To what the command processor does when the launch starts.
+        arrow_end(v, "launch", e->id, true, JSON_THREAD_HOST,
+                  e->done > e->start ? e->done - 1 : e->start);
+        arrow_end(v, "launch", e->id, false, state_thread(ISA_ENGINE_CP), e->issued);
     }
 }
 
@@ -333,11 +327,8 @@ npu_status trace_json_write(const struct trace_run *run, const struct trace_log 
                             const char *path) {
     struct json_view v = {.run = run, .log = log};
     struct arrows a;
-    if (!arrows_init(&a, log)) {
-        arrows_deinit(&a);
-        return no_memory(&v);
-    }
-    npu_status st = trace_out_open(path, &v.out);
+    npu_status st = arrows_init(&a, &v);
+    if (!st) st = trace_out_open(path, &v.out);
     if (st) {
         arrows_deinit(&a);
         return st;
