@@ -8,49 +8,20 @@
 #include "isa/numeric.h"
 #include "simulator/core/core.h"
 #include "simulator/exec/state.h"
-#include "toolchain/asm/asm.h"
+#include "tests/unit/simulator/core/bench.h"
 
-struct bench {
-    struct arena *a;
-    struct hw hw;
-    struct exec_dram dram;
-    struct core *core;
-    struct core_job job;
-    struct core_result r;
-    struct core_where where[2];
-    struct core_stop stop;
-};
+enum { DRAM_BYTES = 1 << 20 };
 
-static void init(struct bench *b, const char *text) {
-    *b = (struct bench){.a = arena_new()};
-    hw_defaults(&b->hw);
-    b->hw.spm_bytes = 65536;
-    b->hw.mxu_cols = b->hw.mxu_rows = 8;
-    struct span code;
-    npu_status st =
-        asm_parse_code(b->a, (struct span){(const uint8_t *)text, strlen(text)}, "test", &code);
-    cr_assert_null(st, "%s", npu_status_message(st));
-    exec_dram_init(&b->dram);
-    cr_assert_null(exec_dram_add(&b->dram, 0, 1 << 20));
-    cr_assert_null(core_new(&b->hw, &b->core));
-    b->stop = (struct core_stop){.where = b->where, .n = 1};
-    b->job = (struct core_job){
-        .exec = {.code = code, .dram = &b->dram, .dram_bytes = 1 << 20, .values = true},
-        .code_address = 0x8000};
-}
+static struct core_where places[2];
+static struct core_stop stop = {.where = places, .n = 1};
 
-static void deinit(struct bench *b) {
-    core_free(b->core);
-    exec_dram_deinit(&b->dram);
-    arena_free(b->a);
-}
-
+// From empty memory, to one place.
 static npu_status run_to(struct bench *b, struct core_where where) {
-    cr_assert_null(exec_dram_discard(&b->dram, 0, 1 << 20));
+    bench_clear(b);
     if (!where.nth) where.nth = 1;
-    b->where[0] = where;
-    b->job.stop = &b->stop;
-    return core_run(b->core, &b->job, &b->r);
+    places[0] = where;
+    b->job.stop = &stop;
+    return bench_run(b);
 }
 
 static float spm_f32(const struct bench *b, int64_t at) {
@@ -79,8 +50,8 @@ static const char pipeline[] =
 // The machine asserts at each of them that what is done by then has run and nothing else.
 static void every_cycle(const char *text) {
     struct bench b;
-    init(&b, text);
-    npu_status st = core_run(b.core, &b.job, &b.r);
+    bench_init(&b, text, DRAM_BYTES);
+    npu_status st = bench_run(&b);
     cr_assert_null(st, "%s", npu_status_message(st));
     const uint64_t cycles = b.r.timing.cycles, instructions = b.r.exec.instructions;
     uint64_t dispatched = 0, completed = 0;
@@ -103,7 +74,7 @@ static void every_cycle(const char *text) {
     cr_assert_null(st);
     cr_assert(!b.r.stopped.stopped, "the run is over before");
     cr_assert_eq(b.r.timing.cycles, cycles);
-    deinit(&b);
+    bench_deinit(&b);
 }
 
 Test(stop, at_every_cycle_of_a_pipeline) {
@@ -126,9 +97,11 @@ Test(stop, at_every_cycle_of_a_matrix_product_and_a_call) {
 
 Test(stop, what_is_under_way_has_written_nothing) {
     struct bench b;
-    init(&b, "dma.fill @dma0 value=1 dst=spm:f32+0x0[64:1] signal=1:1:done\n"
-             "v.map out=spm:f32+0x0[64:1] in0=spm:f32+0x0[64:1] chain=(add imm0) "
-             "imm0=41 wait=1:1 signal=2:1:start tag=9\nsync @mxu wait=2:1\nhalt\n");
+    bench_init(&b,
+               "dma.fill @dma0 value=1 dst=spm:f32+0x0[64:1] signal=1:1:done\n"
+               "v.map out=spm:f32+0x0[64:1] in0=spm:f32+0x0[64:1] chain=(add imm0) "
+               "imm0=41 wait=1:1 signal=2:1:start tag=9\nsync @mxu wait=2:1\nhalt\n",
+               DRAM_BYTES);
     const uint32_t nine = 9;
     npu_status st = run_to(&b, (struct core_where){.kind = CORE_AT_TAG, .tag = &nine, .ntag = 1});
     cr_assert_null(st, "%s", npu_status_message(st));
@@ -152,12 +125,12 @@ Test(stop, what_is_under_way_has_written_nothing) {
     st = run_to(&b, (struct core_where){.kind = CORE_AT_INSN, .value = 3});
     cr_assert_null(st);
     cr_expect_eq(b.r.stopped.seq, 3);
-    deinit(&b);
+    bench_deinit(&b);
 }
 
 Test(stop, memory_that_is_not_yet_written_is_not_written) {
     struct bench b;
-    init(&b, pipeline);
+    bench_init(&b, pipeline, DRAM_BYTES);
     npu_status st = run_to(&b, (struct core_where){.kind = CORE_AT_PC, .value = 3, .nth = 1});
     cr_assert_null(st, "%s", npu_status_message(st));
     cr_expect(!spm_written(&b, 0x1000) && !spm_written(&b, 0));
@@ -180,28 +153,30 @@ Test(stop, memory_that_is_not_yet_written_is_not_written) {
     st = run_to(&b, sixth);
     cr_assert_null(st);
     cr_expect(!b.r.stopped.stopped);
-    cr_expect_eq(b.where[0].seen, 5, "for the next job");
+    cr_expect_eq(places[0].seen, 5, "for the next job");
     cr_expect_eq(exec_dram_first_unwritten(&b.dram, 0x1000, 0x1500), -1);
-    deinit(&b);
+    bench_deinit(&b);
 }
 
 Test(stop, the_first_of_several_places) {
     struct bench b;
-    init(&b, pipeline);
-    b.where[1] = (struct core_where){.kind = CORE_AT_INSN, .value = 2, .nth = 1};
-    b.stop.n = 2;
+    bench_init(&b, pipeline, DRAM_BYTES);
+    places[1] = (struct core_where){.kind = CORE_AT_INSN, .value = 2, .nth = 1};
+    stop.n = 2;
     npu_status st = run_to(&b, (struct core_where){.kind = CORE_AT_CYCLE, .value = 400});
     cr_assert_null(st);
     cr_expect_eq(b.r.stopped.where, 1);
-    deinit(&b);
+    bench_deinit(&b);
 }
 
 Test(stop, a_fault_is_one_with_the_state_before_it) {
     struct bench b;
-    init(&b, "dma.fill @dma0 value=1 dst=spm:f32+0x0[64:1] signal=1:1:done\n"
-             "v.map out=spm:f32+0xa000[64:1] in0=spm:f32+0x9000[64:1] wait=1:1 tag=9\n"
-             "dma.fill @dma1 value=3 dst=dram:f32+0x0[65536:1]\nhalt\n");
-    npu_status st = core_run(b.core, &b.job, &b.r);
+    bench_init(&b,
+               "dma.fill @dma0 value=1 dst=spm:f32+0x0[64:1] signal=1:1:done\n"
+               "v.map out=spm:f32+0xa000[64:1] in0=spm:f32+0x9000[64:1] wait=1:1 tag=9\n"
+               "dma.fill @dma1 value=3 dst=dram:f32+0x0[65536:1]\nhalt\n",
+               DRAM_BYTES);
+    npu_status st = bench_run(&b);
     cr_assert_eq(npu_status_code(st), NPU_FAULT);
     npu_status_free(st);
     const uint64_t cycle = b.r.fault->cycle;
@@ -220,12 +195,12 @@ Test(stop, a_fault_is_one_with_the_state_before_it) {
     st = run_to(&b, (struct core_where){.kind = CORE_AT_CYCLE, .value = cycle + 1000});
     cr_expect_eq(npu_status_code(st), NPU_FAULT, "the fault comes first");
     npu_status_free(st);
-    deinit(&b);
+    bench_deinit(&b);
 }
 
 Test(stop, a_deadlock_shows_who_waits) {
     struct bench b;
-    init(&b, "sync @vec wait=1:2\nsync @mxu signal=1:1:done\nsync @vec\nhalt\n");
+    bench_init(&b, "sync @vec wait=1:2\nsync @mxu signal=1:1:done\nsync @vec\nhalt\n", DRAM_BYTES);
     npu_status st = run_to(&b, (struct core_where){.kind = CORE_AT_FAULT});
     cr_assert_eq(npu_status_code(st), NPU_FAULT);
     npu_status_free(st);
@@ -234,19 +209,21 @@ Test(stop, a_deadlock_shows_who_waits) {
     cr_expect_eq(s.engine[ISA_ENGINE_VEC].queued, 2);
     cr_expect_eq(s.engine[ISA_ENGINE_VEC].first.seq, 0);
     cr_expect_eq(s.sem[1].signalled, 1);
-    deinit(&b);
+    bench_deinit(&b);
 }
 
 Test(stop, memory_is_put_back_when_no_place_is_reached) {
     struct bench b;
-    init(&b, "lds rd=r1 space=dram width=8 offset=0x40\nassert cond=eq rs1=r1 rs2=r0 imm=5\n"
-             "dma.fill @dma0 value=1 dst=dram:f32+0x40[64:1]\nhalt\n");
+    bench_init(&b,
+               "lds rd=r1 space=dram width=8 offset=0x40\nassert cond=eq rs1=r1 rs2=r0 imm=5\n"
+               "dma.fill @dma0 value=1 dst=dram:f32+0x40[64:1]\nhalt\n",
+               DRAM_BYTES);
     const int64_t five = 5;
     cr_assert_null(exec_dram_write(&b.dram, 0x40, (struct span){(const uint8_t *)&five, 8}));
-    b.where[0] = (struct core_where){.kind = CORE_AT_INSN, .value = 99, .nth = 1};
-    b.job.stop = &b.stop;
-    npu_status st = core_run(b.core, &b.job, &b.r);
+    places[0] = (struct core_where){.kind = CORE_AT_INSN, .value = 99, .nth = 1};
+    b.job.stop = &stop;
+    npu_status st = bench_run(&b);
     cr_assert_null(st, "%s", npu_status_message(st));
     cr_expect(!b.r.stopped.stopped);
-    deinit(&b);
+    bench_deinit(&b);
 }

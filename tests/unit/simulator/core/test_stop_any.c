@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#include "simulator/core/core.h"
-#include "toolchain/asm/asm.h"
+#include "tests/unit/simulator/core/bench.h"
 
 enum { DRAM_BYTES = 1 << 16, PROGRAMS = 500 };
 
@@ -44,20 +43,14 @@ static const char program[] =
     "sts rs2=r4 space=dram width=8 offset=0x40\n"
     "call offset=3\nhalt\nsync @mxu tag=9\nret\n";
 
-struct bench {
-    struct core *core;
-    struct exec_dram dram;
-    struct core_job job;
-    struct core_result r;
-    uint8_t memory[DRAM_BYTES];
-};
+static uint8_t memory[DRAM_BYTES]; // what the last run left
 
-// The outcome of one run from empty memory; what it left in DRAM.
+// The outcome of one run from empty memory.
 static npu_status run(struct bench *b, struct core_stop *stop) {
-    cr_assert_null(exec_dram_discard(&b->dram, 0, DRAM_BYTES));
+    bench_clear(b);
     b->job.stop = stop;
-    npu_status st = core_run(b->core, &b->job, &b->r);
-    cr_assert_null(exec_dram_read(&b->dram, 0, b->memory, DRAM_BYTES));
+    npu_status st = bench_run(b);
+    cr_assert_null(exec_dram_read(&b->dram, 0, memory, DRAM_BYTES));
     return st;
 }
 
@@ -69,7 +62,7 @@ static void expect_same(npu_status a, npu_status b, uint64_t n) {
 static void one(struct bench *b, uint64_t n) {
     static uint8_t left[DRAM_BYTES];
     npu_status plain = run(b, NULL);
-    memcpy(left, b->memory, sizeof left);
+    memcpy(left, memory, sizeof left);
     const uint64_t cycles = b->r.timing.cycles;
     const bool fault = plain != NULL;
     struct core_where where = {.kind = CORE_AT_FAULT, .nth = 1};
@@ -87,40 +80,28 @@ static void one(struct bench *b, uint64_t n) {
             cr_expect_eq(b->r.timing.cycles, where.value);
         } else {
             expect_same(plain, st, n);
-            cr_expect(fault || !memcmp(left, b->memory, sizeof left), "program %d", (int)n);
+            cr_expect(fault || !memcmp(left, memory, sizeof left), "program %d", (int)n);
         }
         npu_status_free(st);
     }
     where = (struct core_where){.nth = 1, .kind = CORE_AT_INSN, .value = 1u << 30};
     st = run(b, &stop);
     expect_same(plain, st, n);
-    cr_expect(!memcmp(left, b->memory, sizeof left),
-              "program %d: memory of a run that does not stop", (int)n);
+    cr_expect(!memcmp(left, memory, sizeof left), "program %d: memory of a run that does not stop",
+              (int)n);
     npu_status_free(st);
     npu_status_free(plain);
 }
 
 Test(stop_any, ends_as_without, .timeout = 300) {
-    static struct bench b;
-    struct arena *a = arena_new();
-    struct hw hw;
-    struct span code;
-    hw_defaults(&hw);
-    hw.spm_bytes = 65536;
-    hw.mxu_cols = hw.mxu_rows = 8;
-    hw.cp_queue_depth = 4;
-    cr_assert_null(
-        asm_parse_code(a, (struct span){(const uint8_t *)program, sizeof program - 1}, "t", &code));
-    uint8_t *bytes = arena_alloc(a, code.size);
-    exec_dram_init(&b.dram);
-    cr_assert_null(exec_dram_add(&b.dram, 0, DRAM_BYTES));
-    cr_assert_null(core_new(&hw, &b.core));
-    b.job = (struct core_job){.exec = {.code = {bytes, code.size},
-                                       .dram = &b.dram,
-                                       .dram_bytes = DRAM_BYTES,
-                                       .values = true,
-                                       .step_limit = 400},
-                              .code_address = 0xc000};
+    struct bench b;
+    bench_init(&b, program, DRAM_BYTES);
+    b.hw.cp_queue_depth = 4;
+    const struct span code = b.job.exec.code;
+    uint8_t *bytes = arena_alloc(b.a, code.size);
+    b.job.exec.code.data = bytes;
+    b.job.exec.step_limit = 400;
+    b.job.code_address = 0xc000;
     for (uint64_t n = 0; n < PROGRAMS; n++) {
         memcpy(bytes, code.data, code.size);
         for (uint64_t flips = n ? 1 + draw(3) : 0; flips > 0; flips--)
@@ -128,7 +109,5 @@ Test(stop_any, ends_as_without, .timeout = 300) {
         b.job.exec.values = draw(4) != 0;
         one(&b, n);
     }
-    core_free(b.core);
-    exec_dram_deinit(&b.dram);
-    arena_free(a);
+    bench_deinit(&b);
 }
