@@ -87,6 +87,9 @@ class Exported(Case):
                     self.agree(program(x, at), want(x, at))
             self.agree(program.states.read("cache", "torch"), want.cache)
             self.assertEqual(program.states.read("cache", "numpy").shape, (1, 8, 4))
+            full = program.states["cache"]
+            program(x, torch.tensor([8]))  # behind the end: nothing is written
+            self.agree(program.states["cache"], full)
             program.states.reset()
             self.agree(program.states["cache"], torch.zeros(1, 8, 4))
             program.states["cache"] = torch.ones(1, 8, 4)
