@@ -307,10 +307,29 @@ class Calls(Case):
         self.assertEqual(program.outputs[0].model_dtype, "f32")
 
     def test_wrong_modes_and_options(self):
-        for words, text in (({"mode": "fast"}, "reduce-overhead"), ({"options": {"speed": 1}}, "dtype")):
+        for words, text in (
+            ({"mode": "fast"}, "reduce-overhead"),
+            ({"options": {"speed": 1}}, "dtype"),
+            ({"options": "target=edge"}, "expected a dict"),
+            ({"options": {"target": "nope"}}, "'nope' is neither a target nor a file; targets: tiny"),
+            ({"options": {"target": 3}}, "a preset or the path"),
+            ({"options": {"target": "/missing.yaml"}}, "No such file"),
+            ({"options": {"dtype": "f99"}}, "expected auto, f32"),
+            ({"options": {"opt": 7}}, "-O7"),
+            ({"options": {"opt": True}}, "expected 0 to 3"),
+            ({"options": {"fallback": "no"}}, "True or False"),
+            ({"options": {"options": "--set x=1"}}, "a list of words"),
+            ({"options": {"options": ["--set", 1]}}, "a list of words"),
+            ({"options": {"options": ["--set", "x=1"]}}, "no parameter 'x'"),
+            ({"options": {"options": ["--set", "dram.channels=0"]}}, "out of range: 1 to 128"),
+            ({"options": {"options": ["--nothing"]}}, "nothing"),
+            ({"options": {"options": ["--shape=x=4"]}}, "shapes are fixed"),
+        ):
             torch._dynamo.reset()
-            with self.assertRaisesRegex(Exception, text):
-                torch.compile(Mlp().eval(), backend="npu", **words)(torch.randn(4, 16))
+            compiled = torch.compile(lambda x: x.t() + 1, backend="npu", **words)
+            for _ in range(2):
+                with self.subTest(words), self.assertRaisesRegex(npu.UsageError, text):
+                    self.silent(lambda: compiled(torch.randn(4, 16)))
 
 
 class Training(Case):

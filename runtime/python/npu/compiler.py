@@ -42,6 +42,25 @@ def compile_file(
     check(status, replace)
 
 
+_SMALLEST = """graph "probe"
+in %"any input" : f32[4]
+%y = map %"any input" chain=(max imm0) imm0=0
+out %y
+"""
+
+
+def check_options(
+    target: str | os.PathLike[str], dtype: str, opt: int, options: Iterable[str]
+) -> None:
+    """Compiles next to nothing: raises what the compiler has against these options."""
+    with tempfile.TemporaryDirectory(prefix="npu-") as folder:
+        source = os.path.join(folder, "probe.npt")
+        with open(source, "w") as file:
+            file.write(_SMALLEST)
+        words = _words(target, dtype, opt, None, None, options)
+        compile_file(source, os.path.join(folder, "probe.npu"), words, [(source, "any graph")])
+
+
 def _is_exported(model: Any) -> bool:
     return torch_module() is not None and type(model).__name__ == "ExportedProgram"
 

@@ -15,66 +15,22 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import torch
 import torch._dynamo.config
 import torch.fx
 from torch._dynamo.callback import callback_handler
-from torch.export import ExportedProgram
 
-from .compiler import compile as compile_model
 from .errors import GraphBreakWarning, UnsupportedError, UnsupportedNode, UnsupportedWarning
 from .errors import UsageError
-from .program import Program
 from .torch_alias import Layout, Places, find_places
 from .torch_graph import Graph, input_name, quiet, static_inputs, trace
 from .torch_parts import Plan, plan, source_place
-
-_LEVELS = {
-    None: 2,
-    "default": 2,
-    "reduce-overhead": 2,  # one submission with bound inputs is what a session does anyway
-    "max-autotune": 3,
-    "max-autotune-no-cudagraphs": 3,
-}
+from .torch_settings import Settings
 
 _NUMBERS_MAX = 8  # values of a number for which a graph is compiled
-
-
-@dataclass(frozen=True)
-class Settings:
-    """`mode` and `options` of torch.compile."""
-
-    target: str = "server"  #: preset or path of a hardware description
-    dtype: str = "auto"  #: "auto", "f32", "f16" or "bf16"
-    opt: int = 2  #: 0 to 3; from the mode
-    options: tuple[str, ...] = field(default=())  #: more words of npuc's command line
-    fallback: bool = True  #: False: what the NPU cannot run is an error
-
-    @classmethod
-    def of(cls, mode: str | None, options: Mapping[str, Any] | None) -> Settings:
-        """Checks both."""
-        given = dict(options or {})
-        mode = given.pop("mode", mode)
-        if mode not in _LEVELS:
-            modes = ", ".join(repr(m) for m in _LEVELS if m)
-            raise UsageError(f"mode {mode!r}: the backend npu has {modes}")
-        known = cls.__dataclass_fields__
-        for name in given:
-            if name not in known:
-                raise UsageError(f"option '{name}': the backend npu has {', '.join(known)}, mode")
-        given.setdefault("opt", _LEVELS[mode])
-        given["options"] = tuple(given.get("options", ()))
-        given["target"] = os.fspath(given.get("target", cls.target))
-        return cls(**given)
-
-    def compile(self, exported: ExportedProgram) -> Program:
-        """An exported program on a device."""
-        return compile_model(
-            exported, self.target, self.dtype, self.opt, options=self.options, name="graph"
-        )
 
 
 def _warn(warning: UnsupportedWarning, place: tuple[str, int] | None) -> None:
@@ -375,6 +331,13 @@ class CompiledGraph:
         return Ready(places, made)
 
 
+def _raises(text: str) -> Callable[..., Any]:
+    def call(*_: Any) -> Any:
+        raise UsageError(text)
+
+    return call
+
+
 def npu_backend(
     gm: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
@@ -383,7 +346,10 @@ def npu_backend(
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """The backend: what torch.compile(backend="npu") calls with each graph."""
-    settings = Settings.of(mode, options)
+    try:
+        settings = Settings.of(mode, options)
+    except UsageError as error:  # Dynamo would wrap what is raised here
+        return _raises(str(error))
     _warn_break(gm)
     return CompiledGraph(gm, example_inputs, settings).__call__
 
