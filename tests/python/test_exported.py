@@ -37,6 +37,8 @@ class Exported(Case):
         with torch.no_grad():
             program = npu.compile(torch.export.export(model, (x,)), dtype="f32")
             self.agree(program(x=x), model(x))
+            with self.assertRaisesRegex(npu.UsageError, "input 'x' is None"):
+                program(None)
 
     def test_arguments_that_are_no_tensors(self):
         class Plain(nn.Module):

@@ -56,6 +56,7 @@ class Programs(unittest.TestCase):
 
     def test_wrong_calls(self):
         p, x = self.program, self.image.view
+        p(x)  # an input of this call is not one of the next
         cases = [
             (lambda: p(), "image"),
             (lambda: p(x, x), "2 inputs given"),
@@ -63,6 +64,8 @@ class Programs(unittest.TestCase):
             (lambda: p(picture=x), "'picture'; there are: image"),
             (lambda: p([1.0, 2.0]), r"shape \[2\], the program takes f32\[1, 3, 32, 32\]"),
             (lambda: p([[1.0, 2.0], [3.0]]), "differ in length"),
+            (lambda: p(None), r"input 'image' is None, the program takes f32\[1, 3, 32, 32\]"),
+            (lambda: p(image=None), "input 'image' is None"),
             (lambda: p("text"), "str is no tensor"),
             (lambda: p(object()), "object is no tensor"),
         ]

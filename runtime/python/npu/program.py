@@ -85,6 +85,7 @@ class _Handles:
         self.session, self.device, self.program = out_pointer(), out_pointer(), out_pointer()
 
 
+_ABSENT = object()  # an input that an entry point does not need
 _programs: weakref.WeakSet[Program] = weakref.WeakSet()
 _created = 0
 
@@ -199,7 +200,7 @@ class Program:
             if self._calling:
                 return self._calling(self, args, kwargs)
             given = self._by_name(args, kwargs)
-            outputs = self._run(given, kind_of([x for x in given if x is not None]))
+            outputs = self._run(given, kind_of(given))
         if outputs is None:
             return None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -298,12 +299,12 @@ class Program:
         missing = [n for n in names if n not in given]
         if missing and len(self.entries) == 1:
             raise UsageError(f"inputs that were not given: {', '.join(missing)}")
-        return [given.get(n) for n in names]
+        return [given.get(n, _ABSENT) for n in names]
 
     def _run(self, given: Sequence[Any], kind: str) -> list[Any] | None:
         h, api = self._alive(), libraries.npu
         for i, value in enumerate(given):
-            if value is not None:
+            if value is not _ABSENT:
                 self._bind(i, value)
         check(libraries.simulator.npu_simulator_begin(h.device))
         info = CRunInfo()
@@ -319,16 +320,16 @@ class Program:
     def _source(self, role: int, index: int, value: Any) -> Any:
         c = self._tensors[role][index]
         word = "input" if role == INPUT else "state"
+        shape = tuple(c.dims[: c.rank])
+        takes = f"the program takes {BY_CODE[c.model_dtype].name}{list(shape)}"
+        if value is None:
+            raise UsageError(f"{word} '{c.name.decode()}' is None, {takes}")
         try:
             s = source(value)
         except UsageError as error:
             raise UsageError(f"{word} '{c.name.decode()}': {error}") from None
-        shape = tuple(c.dims[: c.rank])
         if s.shape != shape:
-            raise UsageError(
-                f"{word} '{c.name.decode()}': shape {list(s.shape)}, the program takes "
-                f"{BY_CODE[c.model_dtype].name}{list(shape)}"
-            )
+            raise UsageError(f"{word} '{c.name.decode()}': shape {list(s.shape)}, {takes}")
         return s
 
     def _bind(self, index: int, value: Any) -> None:
