@@ -50,10 +50,16 @@ def _built() -> Path:
     """The folder of the libraries, built if need be."""
     given = os.environ.get("NPU_LIBRARY_PATH")
     if given:
-        for folder in given.split(os.pathsep):
-            if all(_file_of(Path(folder), name) for name in LIBRARIES):
-                return Path(folder)
-        raise SystemExit(f"npu: no folder of NPU_LIBRARY_PATH={given} has libnpu and its siblings")
+        # pip runs this in runtime/python: a relative folder is one of where pip was started.
+        for base in (Path(os.environ.get("PWD", "")), SOURCE):
+            for folder in given.split(os.pathsep):
+                if all(_file_of(base / folder, name) for name in LIBRARIES):
+                    return base / folder
+        raise SystemExit(
+            f"npu: no folder of NPU_LIBRARY_PATH={given} has libnpu and its siblings; "
+            "cmake --build --preset release --target npu npu_simulator npu_compile builds them "
+            "into build/release/lib"
+        )
     if not (SOURCE / "CMakeLists.txt").exists():
         raise SystemExit(
             f"npu: {SOURCE} is not the project's source tree; set NPU_LIBRARY_PATH to the folder "

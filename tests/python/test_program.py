@@ -272,6 +272,7 @@ class Errors(unittest.TestCase):
             run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         if run.returncode:  # where libnpu is installed, that one is taken
             self.assertIn("NPU_LIBRARY_PATH", run.stderr)
+            self.assertIn("--target npu npu_simulator npu_compile", run.stderr)
 
     def test_nothing_is_printed(self):
         code = f"""

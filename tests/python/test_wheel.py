@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import venv
 import zipfile
 from pathlib import Path
@@ -33,6 +34,13 @@ torch.testing.assert_close(got, model(x))
 (program,) = sys.modules["npu"].programs()
 print("ran", program.cycles)
 """
+
+
+def builder():
+    spec = importlib.util.spec_from_file_location("build_npu", ROOT / "runtime/python/build_npu.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    return build
 
 
 @unittest.skipIf(os.environ.get("NPU_SANITIZED"), "pip under a sanitizer says nothing new")
@@ -62,10 +70,18 @@ class Wheel(unittest.TestCase):
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertIn(expected, run.stdout)
 
+    def test_relative_folder_of_libraries(self):
+        """It is one of where pip was started, though pip works in the package's folder."""
+        build, libraries = builder(), Path(os.environ["NPU_LIBRARY_PATH"])
+        given = {"PWD": str(libraries.parent), "NPU_LIBRARY_PATH": libraries.name}
+        with unittest.mock.patch.dict(os.environ, given):
+            self.assertEqual(build._built(), libraries)
+        with unittest.mock.patch.dict(os.environ, {"NPU_LIBRARY_PATH": "missing"}):
+            with self.assertRaisesRegex(SystemExit, "--target npu npu_simulator npu_compile"):
+                build._built()
+
     def test_same_wheel_twice(self):
-        spec = importlib.util.spec_from_file_location("build_npu", ROOT / "runtime/python/build_npu.py")
-        build = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(build)
+        build = builder()
         with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
             name = build.build_wheel(a)
             self.assertEqual(build.build_wheel(b), name)

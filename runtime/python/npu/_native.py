@@ -116,8 +116,9 @@ def _open(name: str) -> ctypes.CDLL:
         except OSError as error:
             tried.append(f"  {candidate}: {error}")
     raise LibraryError(
-        f"lib{name} was not found; set NPU_LIBRARY_PATH to the folder of a build "
-        "(build/release/lib) or of an installation\n" + "\n".join(tried)
+        f"lib{name} was not found; set NPU_LIBRARY_PATH to the folder of an installation or of a "
+        "build: cmake --build --preset release --target npu npu_simulator npu_compile makes "
+        "build/release/lib\n" + "\n".join(tried)
     )
 
 
