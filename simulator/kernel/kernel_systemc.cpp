@@ -7,7 +7,9 @@
 // sc_stop, so the same context runs again: a reset cancels what is pending and moves the origin of
 // time to where SystemC stands. After an exception the context is unusable: kernels made before it
 // stay failed, the next one gets a new context. Contexts are never deleted, because a static event
-// inside the library outlives them. No exception leaves this file: C code does not let it pass.
+// inside the library outlives them. SystemC keeps the names of its objects for good, so processes
+// of a freed kernel wait for the next one that wants such: any number of kernels, one after the
+// other, takes the memory of one. No exception leaves this file: C code does not let it pass.
 #define SC_INCLUDE_DYNAMIC_PROCESSES
 #include <systemc>
 
@@ -28,12 +30,13 @@ int sc_main(int, char **) {
 
 struct kernel_process {
     kernel *owner;
+    std::string name; // as kernel_spawn was given it
     sc_event wake;
     kernel_step *step;
     void *self;
     sc_process_handle handle;
-    explicit kernel_process(const char *name)
-        : owner(nullptr), wake(name), step(nullptr), self(nullptr) {}
+    explicit kernel_process(const char *of)
+        : owner(nullptr), name(of), wake(sc_gen_unique_name(of)), step(nullptr), self(nullptr) {}
 };
 
 struct kernel {
@@ -52,6 +55,7 @@ static struct {
     bool broken = false; // an exception passed through it
     std::string error;
     std::vector<sc_simcontext *> retired;
+    std::vector<kernel_process *> idle; // of freed kernels in the context in use
 } context;
 
 // Keeps the reason of a failure, which may itself be that memory ran out.
@@ -63,10 +67,21 @@ static void keep(std::string &error, const char *what) noexcept {
     }
 }
 
+// Ends processes, whose context may be out of use.
+static void discard(std::vector<kernel_process *> &processes) {
+    while (!processes.empty()) {
+        kernel_process *p = processes.back();
+        processes.pop_back();
+        p->handle.kill();
+        delete p;
+    }
+}
+
 static void context_make() {
     if (setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 0)) throw std::bad_alloc();
     if (!sc_curr_simcontext || context.broken) {
         if (sc_curr_simcontext) context.retired.push_back(sc_curr_simcontext);
+        discard(context.idle);
         sc_default_global_context = sc_curr_simcontext = new sc_simcontext;
     }
     sc_report_handler::set_actions(SC_INFO, SC_DO_NOTHING);
@@ -104,39 +119,50 @@ extern "C" kernel *kernel_new(void) {
 extern "C" void kernel_free(kernel *k) {
     if (!k) return;
     try {
-        for (kernel_process *p : k->processes) {
+        for (kernel_process *p : k->processes)
             p->wake.cancel();
-            p->handle.kill();
-        }
-        if (usable(k)) sc_start(SC_ZERO_TIME); // lets go of what was killed
+        if (usable(k))
+            context.idle.insert(context.idle.end(), k->processes.begin(), k->processes.end());
+        else
+            discard(k->processes);
     } catch (const std::exception &x) {
         context.broken = true;
     }
-    for (kernel_process *p : k->processes)
-        delete p;
     delete k;
+}
+
+// An idle one of that name, or a new one.
+static kernel_process *process_of(const char *name) {
+    for (size_t i = context.idle.size(); i-- > 0;) {
+        kernel_process *p = context.idle[i];
+        if (p->name != name) continue;
+        context.idle.erase(context.idle.begin() + static_cast<std::ptrdiff_t>(i));
+        return p;
+    }
+    std::unique_ptr<kernel_process> holder(new kernel_process(name));
+    kernel_process *p = holder.get();
+    sc_spawn_options options;
+    options.spawn_method();
+    options.dont_initialize();
+    options.set_sensitivity(&p->wake);
+    p->handle = sc_spawn(
+        [p] {
+            p->owner->steps++;
+            p->step(p->self);
+        },
+        sc_gen_unique_name(name), &options);
+    return holder.release();
 }
 
 extern "C" kernel_process *kernel_spawn(kernel *k, const char *name, kernel_step *step,
                                         void *self) {
     try {
-        std::unique_ptr<kernel_process> holder(new kernel_process(sc_gen_unique_name(name)));
-        kernel_process *p = holder.get();
         k->processes.reserve(k->processes.size() + 1);
+        kernel_process *p = process_of(name);
         p->owner = k;
         p->step = step;
         p->self = self;
-        sc_spawn_options options;
-        options.spawn_method();
-        options.dont_initialize();
-        options.set_sensitivity(&p->wake);
-        p->handle = sc_spawn(
-            [p] {
-                p->owner->steps++;
-                p->step(p->self);
-            },
-            sc_gen_unique_name(name), &options);
-        k->processes.push_back(holder.release());
+        k->processes.push_back(p);
         return p;
     } catch (const std::exception &x) {
         keep(k->error, x.what());

@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include <malloc.h>
+
 struct log {
     struct kernel *k;
     struct kernel_process *p[4];
@@ -154,6 +156,48 @@ static void two_kernels(void) {
 Test(kernel, several_live_side_by_side_and_one_after_another) {
     for (int i = 0; i < 20; i++)
         two_kernels();
+}
+
+// A freed kernel's process may serve the next one: nothing that was due comes with it.
+Test(kernel, a_process_used_again_sleeps_until_it_is_woken) {
+    for (int stopped = 0; stopped < 2; stopped++) {
+        struct log l = {.k = kernel_new()}, m;
+        struct actor a = {&l, 0, 10, 5}, b = {&m, 1, 10, 2}, s = {&l, 2, 0, 0};
+        l.p[0] = kernel_spawn(l.k, "again", tick, &a);
+        l.p[1] = kernel_spawn(l.k, "stop", stopper, &s);
+        kernel_wake(l.p[0], 10);
+        if (stopped) { // with a wake pending
+            kernel_wake(l.p[1], 25);
+            cr_expect_eq(kernel_run(l.k), KERNEL_STOPPED);
+        }
+        kernel_free(l.k);
+        m = (struct log){.k = kernel_new()};
+        m.p[1] = kernel_spawn(m.k, "again", tick, &b);
+        cr_expect_eq(kernel_run(m.k), KERNEL_QUIET);
+        cr_expect_eq(m.n, 0);
+        kernel_wake(m.p[1], 7);
+        cr_expect_eq(kernel_run(m.k), KERNEL_QUIET);
+        cr_expect_eq(m.n, 2);
+        cr_expect_eq(m.at[0], 7);
+        cr_expect_eq(kernel_steps(m.k), 2);
+        kernel_free(m.k);
+    }
+}
+
+static size_t in_use(void) {
+    return mallinfo2().uordblks; // 0 where a sanitizer allocates
+}
+
+Test(kernel, kernels_one_after_another_take_the_memory_of_one) {
+    size_t before = 0;
+    for (int i = 0; i < 3000; i++) {
+        if (i == 100) before = in_use();
+        struct kernel *k = kernel_new();
+        for (int p = 0; p < 8; p++)
+            cr_assert(kernel_spawn(k, "one", tick, NULL));
+        kernel_free(k);
+    }
+    cr_expect_lt(in_use(), before + 65536);
 }
 
 Test(kernel, edges_of_clocks_are_exact) {
