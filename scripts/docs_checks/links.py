@@ -8,7 +8,7 @@ TREES = ("isa", "runtime", "toolchain", "simulator", "firmware", "tests", "scrip
 SOURCES = (".c", ".h", ".cpp", ".def", ".py", ".S", ".ld", ".md")
 GENERATED = ("docs/reference/",)  # named before they are there in a clean tree
 # Options of other programs: cmake, pkg-config, Criterion.
-FOREIGN = {"--install", "--component", "--prefix", "--cflags", "--libs", "--filter"}
+FOREIGN = {"--install", "--component", "--prefix", "--define-prefix", "--cflags", "--libs", "--filter"}
 SKIPPED = ("build", "node_modules", "__pycache__")
 
 
