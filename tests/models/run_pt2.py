@@ -62,6 +62,15 @@ def dims(tools, folder, work):
         raise Fault("the program is not called after the file")
 
 
+def derived(tools, folder, work):
+    """A size that cannot be is a usage error with those that can; none at all is the model's fault."""
+    for option, status, text in (("--shape=y=8", 2, "expected 4, 9, 16, .. 100"), ("--dim=z:0=8", 2, "expected 5, 7, 9, .. 21"),
+                                 ("-q", 3, "dimension 0 of input 'z' is open (5, 7, 9, .. 21, from 's27', 2 to 10)")):
+        done = subprocess.run([tools / "npuc", folder / "model.pt2", "-q", "-o", work / "e.npu", option], capture_output=True, text=True)
+        if done.returncode != status or text not in done.stderr:
+            raise Fault(f"{option}: status {done.returncode}, {done.stderr}")
+
+
 def check(tools, folder, work):
     case = json.loads((folder / "case.json").read_text())
     for model in case["models"]:
@@ -70,6 +79,8 @@ def check(tools, folder, work):
         for k in "01":
             (work / k).mkdir()
         dims(tools, folder, work)
+    if folder.name == "derived-sizes":
+        derived(tools, folder, work)
     if folder.name == "places":
         places(tools, folder, work)
     return case["models"]

@@ -36,7 +36,8 @@ static bool is_symbol(const char *name) {
 
 static int64_t limit(const json_t *range, const char *key, int64_t otherwise) {
     const json_t *v = json_object_get(range, key);
-    return json_is_integer(v) ? json_integer_value(v) : otherwise;
+    int64_t found = json_is_integer(v) ? json_integer_value(v) : otherwise;
+    return found < 0 ? 0 : found > SYMBOL_LIMIT ? SYMBOL_LIMIT : found;
 }
 
 static struct symbol *add_symbol(struct importer *m, const char *name, size_t length) {
@@ -88,23 +89,96 @@ static void settle(struct inputs *in, struct symbol *s, int64_t size, const char
     s->from = from;
 }
 
-// Solves a size that has one open symbol, a * s + b, for what an option says it is.
-static void solve(struct inputs *in, const char *text, int64_t size, const char *from) {
-    struct symbol *s = symbol_only(&in->m->symbols, text);
-    int64_t v[3];
-    if (!s) return;
-    for (int k = 0; k < 3; k++) {
-        s->size = k;
-        if (symbol_eval(&in->m->symbols, text, &v[k]) != SYMBOL_KNOWN) v[k] = 0;
-    }
-    int64_t a = v[1] - v[0], steps = a ? (size - v[0]) / a : -1;
-    s->size = -1;
-    if (a && v[2] - v[1] == a && steps >= 0 && v[0] + a * steps == size) settle(in, s, steps, from);
-}
-
 static const char *expression(const json_t *meta, size_t d) {
     const json_t *size = json_array_get(json_object_get(meta, "sizes"), d);
     return json_string_value(json_object_get(json_object_get(size, "as_expr"), "expr_str"));
+}
+
+// ---- sizes that follow from a symbol ---------------------------------------------------------
+
+// a * s + b
+struct line {
+    int64_t a, b;
+};
+
+static bool value_at(struct inputs *in, const char *text, struct symbol *s, int64_t size,
+                     int64_t *out) {
+    s->size = size;
+    bool known = symbol_eval(&in->m->symbols, text, out) == SYMBOL_KNOWN;
+    s->size = -1;
+    return known;
+}
+
+static bool is_line(struct inputs *in, const char *text, struct symbol *s, struct line *line) {
+    int64_t v[3];
+    for (int k = 0; k < 3; k++)
+        if (!value_at(in, text, s, k + 1, &v[k])) return false;
+    *line = (struct line){v[1] - v[0], 2 * v[0] - v[1]};
+    return line->a && v[2] - v[1] == line->a;
+}
+
+static bool is_itself(struct line line) {
+    return line.a == 1 && line.b == 0;
+}
+
+// "2*s27+1"
+static const char *line_text(struct arena *a, const struct symbol *s, struct line line) {
+    const char *text = line.a == 1 ? s->name : arena_printf(a, "%" PRId64 "*%s", line.a, s->name);
+    return line.b ? arena_printf(a, "%s%+" PRId64, text, line.b) : text;
+}
+
+// "4, 6, .. 20": what the expression can be.
+static const char *sizes_text(struct inputs *in, const char *expr, struct symbol *s) {
+    struct arena *a = in->m->arena;
+    const char *text = "";
+    int64_t v;
+    for (int64_t k = s->least; k <= s->most && k < s->least + 3; k++)
+        if (value_at(in, expr, s, k, &v))
+            text = arena_printf(a, "%s%s%" PRId64, text, *text ? ", " : "", v);
+    if (s->most - s->least < 3) return text;
+    if (s->most >= SYMBOL_LIMIT || !value_at(in, expr, s, s->most, &v))
+        return arena_printf(a, "%s, ..", text);
+    return arena_printf(a, "%s, .. %" PRId64, text, v);
+}
+
+// What a size that is no line can be is tried, as far as that goes.
+static void search(struct inputs *in, const char *text, struct symbol *s, int d, int64_t size,
+                   const char *from) {
+    enum { TRIES = 1 << 14 };
+    int64_t found = -1, v, last = s->most - s->least < TRIES ? s->most : s->least + TRIES;
+    for (int64_t k = s->least; k <= last; k++) {
+        if (!value_at(in, text, s, k, &v) || v != size) continue;
+        if (found >= 0) return; // several: left open
+        found = k;
+    }
+    if (found >= 0)
+        settle(in, s, found, from);
+    else if (last == s->most)
+        diag_fail(&in->usage, USAGE,
+                  "%s gives dimension %d as %" PRId64
+                  ", the model computes it of '%s'; expected %s",
+                  from, d, size, s->name, sizes_text(in, text, s));
+}
+
+// Solves a size that has one open symbol for what an option says it is.
+static void solve(struct inputs *in, const struct input *i, int d, int64_t size, const char *from) {
+    const char *text = expression(i->meta, (size_t)d);
+    struct symbol *s = symbol_only(&in->m->symbols, text);
+    struct line line;
+    if (!s) return;
+    if (!is_line(in, text, s, &line)) {
+        search(in, text, s, d, size, from);
+        return;
+    }
+    int64_t steps = size < SYMBOL_LIMIT ? (size - line.b) / line.a : -1;
+    if (is_itself(line))
+        settle(in, s, size, from);
+    else if (steps >= s->least && steps <= s->most && line.a * steps + line.b == size)
+        settle(in, s, steps, from);
+    else
+        diag_fail(&in->usage, USAGE,
+                  "%s gives dimension %d as %" PRId64 ", the model makes it %s; expected %s", from,
+                  d, size, line_text(in->m->arena, s, line), sizes_text(in, text, s));
 }
 
 // ---- options ---------------------------------------------------------------------------------
@@ -119,8 +193,7 @@ static void apply_option(struct inputs *in, const struct input *i, const char *f
         return;
     }
     for (int d = 0; d < rank; d++)
-        if (expression(i->meta, (size_t)d))
-            solve(in, expression(i->meta, (size_t)d), dims[d], from);
+        if (expression(i->meta, (size_t)d)) solve(in, i, d, dims[d], from);
 }
 
 // Afterwards every size that is known must be what the option says.
@@ -155,7 +228,7 @@ static bool apply_axis(struct inputs *in, const char *name, int64_t size) {
         else if (!expression(i->meta, (size_t)axis))
             diag_fail(&in->usage, USAGE, "%s: the export fixed that dimension", from);
         else
-            solve(in, expression(i->meta, (size_t)axis), size, from);
+            solve(in, i, (int)axis, size, from);
         return true;
     }
     return false;
@@ -228,19 +301,24 @@ static const char *example(struct arena *a, const struct tensor_meta *t) {
 static void report_open(struct inputs *in, const struct input *i, const struct tensor_meta *t) {
     struct arena *a = in->m->arena;
     for (int d = 0; d < t->rank; d++) {
-        const struct symbol *s;
+        const char *text = expression(i->meta, (size_t)d);
+        struct symbol *s;
+        struct line line = {1, 0};
         if (t->sizes[d] >= 0) continue;
-        s = symbol_only(&in->m->symbols, expression(i->meta, (size_t)d));
+        s = symbol_only(&in->m->symbols, text);
+        bool derived = s && (!is_line(in, text, s, &line) || !is_itself(line));
         const char *most = s && s->most < SYMBOL_LIMIT
                                ? arena_printf(a, "%" PRId64 " to %" PRId64, s->least, s->most)
                                : arena_printf(a, "%" PRId64 " or more", s ? s->least : 0);
+        const char *what = !s         ? "several open sizes in one"
+                           : !derived ? arena_printf(a, "'%s', %s", s->name, most)
+                                      : arena_printf(a, "%s, from '%s', %s",
+                                                     sizes_text(in, text, s), s->name, most);
         diag_fail(&in->open, BAD_INPUT,
                   "dimension %d of input '%s' is open (%s): fix it with --shape %s=%s or --dim "
                   "%s=N%s",
-                  d, i->name,
-                  s ? arena_printf(a, "'%s', %s", s->name, most) : "several open sizes in one",
-                  i->name, example(a, t), s ? s->name : "NAME",
-                  s ? arena_printf(a, ", which is --dim %s:%d=N", i->name, d) : "");
+                  d, i->name, what, i->name, example(a, t), s ? s->name : "NAME",
+                  s && !derived ? arena_printf(a, ", which is --dim %s:%d=N", i->name, d) : "");
     }
 }
 
