@@ -98,6 +98,10 @@ def check_pages():
             judge(text, want, [rule for _, rule in links.check(links.Tree(root), "docs/x.md")])
         put("docs/x.md", "no heading\n")
         judge("no heading", "has a heading", [rule for _, rule in links.check(links.Tree(root), "docs/x.md")])
+        for text, want in (("# D\nin `isa/`, `more`\n", None), ("# D\nnothing\n", "about the folder more/")):
+            put("docs/README.md", text)
+            put("docs/more/x.md", "# X\n")
+            judge(text, want, [rule for _, rule in links.check(links.Tree(root), "docs/README.md")])
         for form, want in (("\n{1}: {2}", None), ("{0}={1}", "about ROW(B)")):
             put("docs/x.md", "# X\na: first, of two\nb: second\nA=a\n")
             judge(form, want, [r for _, _, r in tables.check(root, [("docs/x.md", "isa/x.def", "ROW", form, None)])])
@@ -110,7 +114,7 @@ def check_pages():
         judge("update", None, [rule for _, _, rule in commands.check(root, ["docs/x.md"], args)])
         with open(os.path.join(root, "docs/x.md")) as f:
             judge("updated", "1\n2\na 3\n$ echo a 1; echo b 2\n...\nb 2\n```\n", [f.read()])
-    return len(PAGES) + len(RUN) + 5, failed
+    return len(PAGES) + len(RUN) + 7, failed
 
 
 def run(script, name, content, size=0):

@@ -85,6 +85,17 @@ def check_code(tree, text):
                 yield text.count("\n", 0, block.start()) + 1, f"{called}() in the example: no such function"
 
 
+def check_folders(tree, page, text):
+    """The README of a folder of sources names the folders below it."""
+    here = os.path.dirname(page)
+    if not here or not page.endswith("/README.md") or here.startswith("tests/data"):
+        return
+    below = {path[len(here) + 1:].split("/")[0] for path in tree.files if path.startswith(here + "/") and path.count("/") > here.count("/") + 1}
+    for name in sorted(below - {"images"}):
+        if not re.search(r"\b%s\b" % re.escape(name), text):
+            yield 1, f"nothing is said about the folder {name}/"
+
+
 def check(tree, page):
     """Yields line, rule."""
     text = tree.text(page)
@@ -99,3 +110,4 @@ def check(tree, page):
             if option not in tree.options:
                 yield n, f"{option}: no such option"
     yield from check_code(tree, text)
+    yield from check_folders(tree, page, text)
