@@ -121,7 +121,7 @@ const char *npu_status_message(npu_status status) {
 }
 
 static void print_line(const struct npu_error *e, struct str *out) {
-    str_puts(out, e->text);
+    str_shown_lines(out, e->text);
     if (show_source) str_printf(out, "  [%s, %s:%d]", codes[e->code].label, e->file, e->line);
     str_printf(out, "\n");
 }

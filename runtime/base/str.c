@@ -121,6 +121,53 @@ void str_json(struct str *s, const char *text) {
     str_putc(s, '"');
 }
 
+// Control characters, separators of lines, marks that turn the direction of writing.
+static bool commands(unsigned code) {
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069) || code == 0x200e || code == 0x200f || code == 0xfeff;
+}
+
+static unsigned code_of(const unsigned char *p, size_t n) {
+    return n == 1   ? p[0]
+           : n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+           : n == 3 ? (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu)
+                    : 0x10000; // whichever it is
+}
+
+size_t str_plain_char(const char *text) {
+    const unsigned char *p = (const unsigned char *)text;
+    const size_t n = utf8_length(p);
+    return n && !commands(code_of(p, n)) ? n : 0;
+}
+
+const char *str_shown_char(struct str *s, const char *text) {
+    const unsigned char *p = (const unsigned char *)text;
+    const size_t n = utf8_length(p);
+    if (str_plain_char(text))
+        str_append(s, text, n);
+    else if (*p == '\n' || *p == '\t' || *p == '\r')
+        str_printf(s, "\\%c", *p == '\n' ? 'n' : *p == '\t' ? 't' : 'r');
+    else if (n > 1)
+        str_printf(s, "\\u%04x", code_of(p, n));
+    else
+        str_printf(s, "\\x%02x", *p);
+    return text + (n ? n : 1);
+}
+
+void str_shown(struct str *s, const char *text) {
+    while (*text)
+        text = str_shown_char(s, text);
+}
+
+void str_shown_lines(struct str *s, const char *text) {
+    while (*text) {
+        if (strncmp(text, "\n  ", 3) == 0)
+            str_putc(s, *text++);
+        else
+            text = str_shown_char(s, text);
+    }
+}
+
 const char *str_text(const struct str *s) {
     return s->data ? s->data : "";
 }

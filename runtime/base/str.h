@@ -50,6 +50,21 @@ void str_pad_to(struct str *s, size_t column);
 /// Appends text as a JSON string with its quotes; bytes that are not valid UTF-8 become U+FFFD.
 void str_json(struct str *s, const char *text);
 
+/// Appends text for a terminal: a name from a file must neither command it nor break a line.
+/// Control characters, those that turn the direction of writing and bytes that are not valid UTF-8
+/// become \n, \t, \r, \xNN, \uNNNN.
+void str_shown(struct str *s, const char *text);
+
+/// The same for a text of ours in which such names stand: line feeds before two blanks stay.
+void str_shown_lines(struct str *s, const char *text);
+
+/// Appends the character at `text`, which must not be empty, as str_shown does, and returns where
+/// the next one is.
+const char *str_shown_char(struct str *s, const char *text);
+
+/// Bytes of the character at `text` when it may be shown as it is, else 0.
+size_t str_plain_char(const char *text);
+
 /// The text; "" when nothing was stored. Valid until the next append.
 const char *str_text(const struct str *s);
 

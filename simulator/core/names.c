@@ -79,6 +79,8 @@ const char *core_tag_node(void *ctx, uint32_t tag) {
     if (t->nnodes == 0) return or_null(t->layer);
     snprintf(text, sizeof text, "%s%s%s%s%s", t->layer, *t->layer ? ", node " : "node ",
              t->nodes[0], t->nnodes > 1 ? " and others" : "", "");
+    for (char *c = text; *c; c++) // of a message, which is a line
+        if ((unsigned char)*c < ' ') *c = '?';
     return text;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/diag.h"
+#include "runtime/base/str.h"
 #include "runtime/base/text.h"
 #include "simulator/npusim/tensors.h"
 
@@ -40,8 +41,11 @@ static uint64_t mix(uint64_t x) {
 }
 
 static void say(const struct npusim *s, const struct npusim_tensor *t) {
-    if (!s->o->quiet)
-        fprintf(stderr, "npusim: input '%s' is not given: %s\n", t->info.name, t->source);
+    struct str name = {0};
+    if (s->o->quiet) return;
+    str_shown(&name, t->info.name);
+    fprintf(stderr, "npusim: input '%s' is not given: %s\n", str_text(&name), t->source);
+    str_free(&name);
 }
 
 static npu_status draw(struct npusim *s, struct npusim_tensor *t) {

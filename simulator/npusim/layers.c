@@ -243,7 +243,12 @@ static void print_line(struct layers *l, const struct graph_value *v, const stru
     else
         str_printf(out, "%13s %13s  %-16s", "", "", "");
     put_db(out, c->accumulated.snr_db, 8);
-    str_printf(out, " %11.8f  %s @%s %s", c->accumulated.cosine, tag->op, tag->kernel, tag->layer);
+    str_printf(out, " %11.8f  ", c->accumulated.cosine);
+    str_shown(out, tag->op);
+    str_puts(out, " @");
+    str_shown(out, tag->kernel);
+    str_putc(out, ' ');
+    str_shown(out, tag->layer);
     if (missing) str_printf(out, " (%" PRIu64 " elements were not stored)", missing);
     str_putc(out, '\n');
     str_free(&at);
@@ -254,16 +259,23 @@ static npu_status describe_first(struct layers *l, const struct graph_value *v,
     const struct npu_image_result *r = l->slot[v->id].stored->result;
     const struct npu_image_tag *tag = container_find_tag(l->image, r->last_tag);
     struct str *s = &l->first;
-    str_printf(s,
-               "first layer that departs: tag %" PRIu32 " '%s' (%s @%s), value '%s'; %" PRIu64
-               " of %" PRId64 " elements, worst ",
-               r->last_tag, tag->layer, tag->op, tag->kernel, v->name, c->alone.wrong,
+    str_printf(s, "first layer that departs: tag %" PRIu32 " '", r->last_tag);
+    str_shown(s, tag->layer);
+    str_puts(s, "' (");
+    str_shown(s, tag->op);
+    str_puts(s, " @");
+    str_shown(s, tag->kernel);
+    str_puts(s, "), value '");
+    str_shown(s, v->name);
+    str_printf(s, "'; %" PRIu64 " of %" PRId64 " elements, worst ", c->alone.wrong,
                graph_value_elems(v));
     npusim_print_index(s, v->dims, v->rank, c->alone.worst);
     str_printf(s, " is %.9g, expected %.9g (allowed %.3g)", c->got, c->want, c->allowed);
     if (tag->nnodes) str_puts(s, "; made from the model's nodes");
-    for (size_t i = 0; i < tag->nnodes && i < 8; i++)
-        str_printf(s, "%s %s", i ? "," : "", tag->nodes[i]);
+    for (size_t i = 0; i < tag->nnodes && i < 8; i++) {
+        str_puts(s, i ? ", " : " ");
+        str_shown(s, tag->nodes[i]);
+    }
     if (tag->nnodes > 8) str_printf(s, " and %zu more", tag->nnodes - 8);
     if (missing) str_printf(s, "\n  %" PRIu64 " elements are stored by no instruction", missing);
     if (!c->result.got) return NULL;

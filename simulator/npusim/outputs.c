@@ -44,6 +44,9 @@ npu_status npusim_check_outputs(struct npusim *s) {
     return st;
 }
 
+// Bytes of a file name that leave room for .npy and for the name of a file that is being written.
+enum { LONGEST_NAME = 240 };
+
 // ---- writing -----------------------------------------------------------------------------------
 
 // Types that .npy has no name for are written in the next that holds their values.
@@ -87,6 +90,12 @@ npu_status npusim_outputs_find(struct npusim *s) {
     for (int i = 0; i < s->o->expect.n; i++)
         NPU_TRY(find(s, "expect", s->o->expect.item[i].name, &t));
     if (s->o->outputs) NPU_TRY(npusim_tensors_distinct(&s->out, "output"));
+    for (size_t i = 0; s->o->outputs && i < s->out.n; i++)
+        if (strlen(s->out.item[i].file) > LONGEST_NAME)
+            return npu_fail(USAGE,
+                            "--outputs %s: the name of output %zu has %zu bytes, too many for that "
+                            "of a file; --output %zu=FILE.npy names one",
+                            s->o->outputs, i, strlen(s->out.item[i].file), i);
     if (s->o->expects) NPU_TRY(npusim_tensors_distinct(&s->out, "expect"));
     if (!s->o->expects) return NULL;
     NPU_TRY(npusim_check_folder("expects", s->o->expects));
@@ -145,7 +154,8 @@ static npu_status compare_one(struct npusim *s, const struct npusim_tensor *t, c
     if (!s->o->tolerance) default_tolerance(t->info.dtype, want, t->info.elements, &rtol, &atol);
     const struct npusim_comparison c = npusim_compare_f64(got, want, t->info.elements, rtol, atol);
     const bool far = s->o->cosine && !(c.cosine >= s->o->min_cosine);
-    str_printf(line, "%s: %s", t->info.name, c.wrong || far ? "differs" : "agrees");
+    str_shown(line, t->info.name);
+    str_printf(line, ": %s", c.wrong || far ? "differs" : "agrees");
     if (c.wrong)
         str_printf(line, ", %" PRIu64 " of %" PRIu64 " elements", c.wrong, t->info.elements);
     if (far) str_printf(line, ", cosine below %g", s->o->min_cosine);
@@ -177,8 +187,8 @@ npu_status npusim_compare(struct npusim *s) {
         if (path) {
             st = compare_one(s, &s->out.item[i], path, &line, &differs);
         } else if (!named[i]) {
-            str_printf(&line, "%s: not compared, %s has no file for it\n", s->out.item[i].info.name,
-                       s->o->expects);
+            str_shown(&line, s->out.item[i].info.name);
+            str_printf(&line, ": not compared, %s has no file for it\n", s->o->expects);
         }
     }
     if (!st) st = str_status(&line);

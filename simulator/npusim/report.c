@@ -49,8 +49,11 @@ static npu_status outputs_of(struct npusim *s, struct trace_output **out) {
 
 static void summary(const struct npusim *s, const struct sim_totals *t, const struct hw *hw,
                     const struct npusim_runs *runs) {
-    printf("%s: %" PRIu64 " cycles, %.3f us at %" PRId64 " MHz", npu_program_name(s->program),
-           t->cycles, (double)t->cycles / (double)hw->clock_npu_mhz, hw->clock_npu_mhz);
+    struct str name = {0};
+    str_shown(&name, npu_program_name(s->program));
+    printf("%s: %" PRIu64 " cycles, %.3f us at %" PRId64 " MHz", str_text(&name), t->cycles,
+           (double)t->cycles / (double)hw->clock_npu_mhz, hw->clock_npu_mhz);
+    str_free(&name);
     printf("; %" PRIu64 " instructions", t->instructions);
     if (t->jobs > 1) printf(", %" PRIu64 " submissions", t->jobs);
     if (s->host && sim_device_host(sim_device_of(s->device))) printf(", the host's time included");

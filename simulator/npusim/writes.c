@@ -58,7 +58,11 @@ void writes_print_place(struct str *out, const struct npu_program_image *image,
         str_printf(out, "%s%" PRIu32, i ? "," : ", loop index ", at->loop_index[i]);
     const struct npu_image_tag *tag = container_find_tag(image, at->tag);
     str_printf(out, ", tag %" PRIu32, at->tag);
-    if (tag && *tag->layer) str_printf(out, " '%s'", tag->layer);
+    if (tag && *tag->layer) {
+        str_puts(out, " '");
+        str_shown(out, tag->layer);
+        str_putc(out, '\'');
+    }
     if (byte < image->code.size &&
         isa_decode(image->code.data + byte, image->code.size - byte, &in, &why) > 0) {
         isa_print(&in, NULL, line, sizeof line);

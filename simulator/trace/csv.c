@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables: one row per instruction in order of start, or one row per layer. Fields are quoted as RFC
-// 4180 says; lines end in a line feed. The first row has the names of the columns.
+// 4180 says; lines end in a line feed. The first row has the names of the columns. Other control
+// characters of names, and bytes that are not valid UTF-8, are shown as str_shown does.
 //
 // A name comes from the model, which anybody may have made; a spreadsheet takes a cell that begins
 // with = + - or @ (or a tab or carriage return before one) for a formula. Such a name gets an
@@ -17,14 +18,17 @@
 static void field(struct str *s, const char *text) {
     if (!text) return;
     const bool formula = *text && strchr("=+-@\t\r", *text);
-    if (!formula && !strpbrk(text, ",\"\n\r")) {
-        str_puts(s, text);
+    if (!formula && !strpbrk(text, ",\"\n\r\t")) {
+        str_shown(s, text);
         return;
     }
     str_puts(s, formula ? "\"'" : "\"");
-    for (; *text; text++) {
+    while (*text) {
         if (*text == '"') str_putc(s, '"');
-        str_putc(s, *text);
+        if (strchr("\n\r\t", *text))
+            str_putc(s, *text++);
+        else
+            text = str_shown_char(s, text);
     }
     str_putc(s, '"');
 }

@@ -45,9 +45,12 @@ static void header(const struct diff *d, struct str *s) {
     for (int side = 0; side < 2; side++) {
         const struct diff_run *r = &d->run[side];
         char n[TEXT_NUMBER_BYTES];
-        str_printf(s, "%c  %s: %s, %s, %" PRIu64 " MHz: %s cycles, %.3f us\n", 'A' + side, r->file,
-                   *r->program ? r->program : "(unnamed)", *r->target ? r->target : "(unnamed)",
-                   r->clock_mhz, text_format_grouped(n, r->cycles), diff_us(r, r->cycles));
+        str_printf(s, "%c  %s: ", 'A' + side, r->file);
+        str_shown(s, *r->program ? r->program : "(unnamed)");
+        str_puts(s, ", ");
+        str_shown(s, *r->target ? r->target : "(unnamed)");
+        str_printf(s, ", %" PRIu64 " MHz: %s cycles, %.3f us\n", r->clock_mhz,
+                   text_format_grouped(n, r->cycles), diff_us(r, r->cycles));
     }
     const double a = diff_us(&d->run[0], d->run[0].cycles),
                  b = diff_us(&d->run[1], d->run[1].cycles);
@@ -118,19 +121,23 @@ static void engines(const struct diff *d, struct str *s) {
                        trace_class_meaning((enum trace_class)c));
 }
 
-static const char *label(const struct diff_layer *l) {
-    return *l->name ? l->name : "(instructions of no layer)";
+static void label(struct str *s, const struct diff_layer *l) {
+    str_shown(s, *l->name ? l->name : "(instructions of no layer)");
 }
 
 // Names of a group: the longest layer of B, or of A when B has none, and how many there are.
 static void names(const struct diff_group *g, struct str *s) {
-    str_printf(s, "  %s", label(&g->sum[g->n[1] ? 1 : 0]));
+    str_puts(s, "  ");
+    label(s, &g->sum[g->n[1] ? 1 : 0]);
     if (g->match == DIFF_ALONE)
         str_printf(s, " (only in %c)", g->n[0] ? 'A' : 'B');
     else if (g->n[0] != 1 || g->n[1] != 1)
         str_printf(s, " (%zu layer%s of A, %zu of B)", g->n[0], g->n[0] == 1 ? "" : "s", g->n[1]);
-    else if (strcmp(g->sum[0].name, g->sum[1].name))
-        str_printf(s, " (%s in A)", label(&g->sum[0]));
+    else if (strcmp(g->sum[0].name, g->sum[1].name)) {
+        str_puts(s, " (");
+        label(s, &g->sum[0]);
+        str_puts(s, " in A)");
+    }
     str_putc(s, '\n');
 }
 

@@ -37,19 +37,31 @@ static void eager(const struct trace_run *run, struct str *s) {
                "host     %.2f us in launches, %.2f us in other calls, %.2f us before a full queue; "
                "the device waits %s cycles for it\n",
                h->launch_us, h->view_us, h->full_us, text_format_grouped(bubble, h->bubble_cycles));
-    str_printf(s, "         latency %.2f us; times of the host are medians of a model: %s\n",
-               h->latency_us, h->source);
+    str_printf(s, "         latency %.2f us; times of the host are medians of a model: ",
+               h->latency_us);
+    str_shown(s, h->source);
+    str_putc(s, '\n');
 }
 
 static void header(const struct trace_run *run, const struct trace_bounds *b, struct str *s) {
     char a[TEXT_NUMBER_BYTES], i[TEXT_NUMBER_BYTES];
-    str_printf(s, "program  %s\n", run->program ? run->program : "(unnamed)");
-    str_printf(s, "target   %s, %" PRId64 " MHz\n", run->target ? run->target : "(unnamed)",
-               run->hw->clock_npu_mhz);
-    for (size_t k = 0; k < run->ninput; k++)
-        str_printf(s, "%s%s: %s\n", k ? "         " : "inputs   ", run->input[k].name,
-                   run->input[k].source);
-    if (run->fault) str_printf(s, "fault    %s\n", run->fault);
+    str_puts(s, "program  ");
+    str_shown(s, run->program ? run->program : "(unnamed)");
+    str_puts(s, "\ntarget   ");
+    str_shown(s, run->target ? run->target : "(unnamed)");
+    str_printf(s, ", %" PRId64 " MHz\n", run->hw->clock_npu_mhz);
+    for (size_t k = 0; k < run->ninput; k++) {
+        str_puts(s, k ? "         " : "inputs   ");
+        str_shown(s, run->input[k].name);
+        str_puts(s, ": ");
+        str_shown(s, run->input[k].source);
+        str_putc(s, '\n');
+    }
+    if (run->fault) {
+        str_puts(s, "fault    ");
+        str_shown_lines(s, run->fault);
+        str_putc(s, '\n');
+    }
     if (run->stopped) str_printf(s, "stopped  %s\n", run->stopped);
     str_printf(s, "run      %s cycles, %.2f us, %s instructions\n",
                text_format_grouped(a, run->cycles), micros(run, (double)run->cycles),
@@ -102,11 +114,19 @@ static void engines(const struct trace_run *run, struct str *s) {
 
 // A name in at most `width` bytes, its end being what tells names apart.
 static void name(struct str *s, int width, const char *text) {
-    const size_t n = strlen(text);
-    if (n <= (size_t)width)
-        str_printf(s, "%-*s", width, text);
-    else
-        str_printf(s, "..%s", text + n - (size_t)(width - 2));
+    struct str shown = {0};
+    str_shown(&shown, text);
+    const char *from = str_text(&shown);
+    if (shown.len > (size_t)width) {
+        from += shown.len - (size_t)(width - 2);
+        while (((unsigned char)*from & 0xc0) == 0x80) // no half of a character
+            from++;
+        str_printf(s, "..%-*s", width - 2, from);
+    } else {
+        str_printf(s, "%-*s", width, from);
+    }
+    s->failed |= shown.failed;
+    str_free(&shown);
 }
 
 static void layer(const struct trace_run *run, const struct trace_layer *l, struct str *s) {
@@ -123,7 +143,9 @@ static void layer(const struct trace_run *run, const struct trace_layer *l, stru
     str_printf(s, "%7.1f", 100 * l->utilization);
     str_printf(s, "%10.1f%10.1f", (double)l->total.dram_read / 1024,
                (double)l->total.dram_write / 1024);
-    str_printf(s, "  %-8s%s\n", l->bound, l->name.node ? l->name.node : "");
+    str_printf(s, "  %-8s", l->bound);
+    str_shown(s, l->name.node ? l->name.node : "");
+    str_putc(s, '\n');
 }
 
 static npu_status layers(const struct trace_run *run, struct str *s) {

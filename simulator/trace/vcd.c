@@ -165,9 +165,12 @@ static void semaphores(struct waves *w, char name[ISA_SEMS][16]) {
 
 // What the numbers of the file mean.
 static void legend(const struct trace_run *run, struct str *s) {
-    str_printf(s, "program %s, target %s, %" PRId64 " MHz, %" PRIu64 " cycles\nstate:",
-               run->program ? run->program : "", run->target ? run->target : "",
-               run->hw->clock_npu_mhz, run->cycles);
+    str_puts(s, "program ");
+    str_shown(s, run->program ? run->program : "");
+    str_puts(s, ", target ");
+    str_shown(s, run->target ? run->target : "");
+    str_printf(s, ", %" PRId64 " MHz, %" PRIu64 " cycles\nstate:", run->hw->clock_npu_mhz,
+               run->cycles);
     for (int i = 0; i < TRACE_CLASSES; i++)
         str_printf(s, " %d %s", i, trace_class_title((enum trace_class)i));
     str_puts(s, "\nwait_for:");

@@ -144,8 +144,10 @@ static bool same(const struct vcd *v, const struct vcd_change *a, const struct v
 static void declare(const struct vcd *v, struct trace_out *o, const char *comment) {
     struct str *s = trace_out_text(o);
     str_puts(s, "$version npusim $end\n$comment\n");
-    for (; *comment; comment++)
-        str_putc(s, *comment == '$' ? '_' : *comment);
+    for (; *comment; comment++) { // the format is ASCII
+        const bool plain = *comment == '\n' || (*comment >= ' ' && *comment <= '~');
+        str_putc(s, *comment == '$' ? '_' : plain ? *comment : '?');
+    }
     str_puts(s, "\n$end\n$timescale 1 ps $end\n$scope module npu $end\n");
     const char *scope = NULL;
     for (size_t i = 0; i < v->nvar; i++) {

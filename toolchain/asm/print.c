@@ -17,16 +17,19 @@ enum { MARK_START = 1, MARK_TARGET = 2 };
 
 static void put_string(struct str *out, const char *text, size_t n) {
     str_putc(out, '"');
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            str_printf(out, "\\%c", c);
-        else if (c == '\n')
+    for (size_t i = 0; i < n;) {
+        char at[5] = {0};
+        memcpy(at, text + i, n - i < 4 ? n - i : 4);
+        const size_t plain = str_plain_char(at);
+        if (*at == '"' || *at == '\\')
+            str_printf(out, "\\%c", *at);
+        else if (*at == '\n')
             str_puts(out, "\\n");
-        else if (c < 0x20 || c == 0x7f)
-            str_printf(out, "\\x%02x", c);
+        else if (plain)
+            str_append(out, at, plain);
         else
-            str_putc(out, (char)c);
+            str_printf(out, "\\x%02x", (unsigned)(unsigned char)*at);
+        i += plain ? plain : 1;
     }
     str_putc(out, '"');
 }

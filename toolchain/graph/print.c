@@ -31,11 +31,13 @@ static bool is_plain(const char *name) {
 // Text in quotes; the quote, the backslash and control bytes as \xHH.
 static void put_quoted(struct str *out, const char *text) {
     str_putc(out, '"');
-    for (const char *c = text; *c; c++) {
-        if ((unsigned char)*c < 32 || *c == '"' || *c == '\\' || *c == 127)
-            str_printf(out, "\\x%02x", (unsigned)(unsigned char)*c);
+    while (*text) {
+        const size_t plain = *text == '"' || *text == '\\' ? 0 : str_plain_char(text);
+        if (plain)
+            str_append(out, text, plain);
         else
-            str_putc(out, *c);
+            str_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);
+        text += plain ? plain : 1;
     }
     str_putc(out, '"');
 }

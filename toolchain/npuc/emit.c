@@ -24,11 +24,12 @@ static void emit_plan(const struct tile_program *p, struct str *out) {
         for (int s = 0; s < b->slots; s++) {
             char life[32];
             snprintf(life, sizeof life, "%d..%d", b->first_op, b->last_op);
-            str_printf(out, "%-5s 0x%08llx %-10lld %-5d %-13s %s%s%s\n",
-                       isa_space_name((int)b->space), (unsigned long long)b->addr[s],
-                       (long long)b->bytes, s, life,
-                       b->kernel >= 0 ? p->kernels[b->kernel]->name : "", b->kernel >= 0 ? " " : "",
-                       b->name);
+            str_printf(out, "%-5s 0x%08llx %-10lld %-5d %-13s ", isa_space_name((int)b->space),
+                       (unsigned long long)b->addr[s], (long long)b->bytes, s, life);
+            str_shown(out, b->kernel >= 0 ? p->kernels[b->kernel]->name : "");
+            str_puts(out, b->kernel >= 0 ? " " : "");
+            str_shown(out, b->name);
+            str_putc(out, '\n');
         }
     }
 }
@@ -38,11 +39,13 @@ static void emit_layers(const struct tile_program *p, struct str *out) {
                "macs", "weights", "inputs", "outputs", "steps", "kernel", "op", "layer");
     for (int i = 0; i < p->nkernel; i++) {
         const struct tile_kernel *k = p->kernels[i];
-        str_printf(out, "%4d %12.0f %12lld %10lld %10lld %10lld %6d  %-14s %-24s %s\n", i + 1,
+        str_printf(out, "%4d %12.0f %12lld %10lld %10lld %10lld %6d  %-14s %-24s ", i + 1,
                    k->estimate_cycles, (long long)k->macs, (long long)k->weight_bytes,
                    (long long)k->input_bytes, (long long)k->output_bytes,
-                   k->last_step - k->first_step + 1, k->kernel ? k->kernel : "", k->op ? k->op : "",
-                   k->name);
+                   k->last_step - k->first_step + 1, k->kernel ? k->kernel : "",
+                   k->op ? k->op : "");
+        str_shown(out, k->name);
+        str_putc(out, '\n');
     }
 }
 
@@ -100,18 +103,24 @@ static void info_launch(const struct npu_program_image *image, uint32_t tag, siz
     const struct npu_image_entry *e = &image->entries[0];
     if (*next >= e->nlaunches || e->launches[*next].tag != tag) return;
     const struct npu_image_launch *l = &e->launches[*next];
-    str_printf(out, "launch %zu: %s", (*next)++, l->op);
+    str_printf(out, "launch %zu: ", (*next)++);
+    str_shown(out, l->op);
     if (l->views) str_printf(out, ", behind %" PRIu32 " that launch nothing", l->views);
     str_puts(out, "\n");
 }
 
 void npuc_info(const struct npu_program_image *image, struct str *out) {
-    str_printf(out, "target: %s  dtype: %s\n", image->target, image->dtype_mode);
+    str_puts(out, "target: ");
+    str_shown(out, image->target);
+    str_puts(out, "  dtype: ");
+    str_shown(out, image->dtype_mode);
+    str_putc(out, '\n');
     for (size_t i = 0; i < image->ntensors; i++) {
         const struct npu_image_tensor *t = &image->tensors[i];
         if (t->role == CONTAINER_ROLE_OUTPUT) continue;
-        str_printf(out, "%s %%%s : %s", t->role == CONTAINER_ROLE_STATE ? "state" : "in ", t->name,
-                   isa_dtype_name(t->dtype));
+        str_puts(out, t->role == CONTAINER_ROLE_STATE ? "state %" : "in  %");
+        str_shown(out, t->name);
+        str_printf(out, " : %s", isa_dtype_name(t->dtype));
         shape(t->dims, t->rank, out);
         str_puts(out, "\n");
     }
@@ -120,16 +129,24 @@ void npuc_info(const struct npu_program_image *image, struct str *out) {
         const struct npu_image_tag *t = &image->tags[i];
         info_launch(image, t->tag, &launch, out);
         str_puts(out, "  ");
-        if (t->text[0])
-            str_puts(out, t->text);
-        else
-            str_printf(out, "%s = %s", t->layer, t->op);
-        str_printf(out, "  @kernel=%s\n", t->kernel);
+        if (t->text[0]) {
+            str_shown(out, t->text);
+        } else {
+            str_shown(out, t->layer);
+            str_puts(out, " = ");
+            str_shown(out, t->op);
+        }
+        str_puts(out, "  @kernel=");
+        str_shown(out, t->kernel);
+        str_putc(out, '\n');
     }
     if (image->entries[0].views)
         str_printf(out, "at the end %" PRIu32 " that launch nothing\n", image->entries[0].views);
     for (size_t i = 0; i < image->ntensors; i++) {
         const struct npu_image_tensor *t = &image->tensors[i];
-        if (t->role == CONTAINER_ROLE_OUTPUT) str_printf(out, "out %%%s\n", t->name);
+        if (t->role != CONTAINER_ROLE_OUTPUT) continue;
+        str_puts(out, "out %");
+        str_shown(out, t->name);
+        str_putc(out, '\n');
     }
 }

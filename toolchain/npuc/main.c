@@ -18,9 +18,18 @@ static void print(struct str *text) {
     str_free(text);
 }
 
+static void print_shown(const char *name) {
+    struct str s = {0};
+    str_shown(&s, name);
+    fputs(str_text(&s), stderr);
+    str_free(&s);
+}
+
 static void summary(const struct npuc_options *o, const struct npuc_result *r, const char *path) {
     if (o->quiet) return;
-    fprintf(stderr, "npuc: %s for %s: ", path, r->image->target);
+    fprintf(stderr, "npuc: %s for ", path);
+    print_shown(r->image->target);
+    fprintf(stderr, ": ");
     if (r->tiles)
         fprintf(stderr,
                 "%d layers, %d instructions, %zu bytes of code, %llu bytes of DRAM, scratchpad "
@@ -36,8 +45,10 @@ static void summary(const struct npuc_options *o, const struct npuc_result *r, c
         fprintf(stderr,
                 "npuc: %d nodes keep f32 because a constant overflows %s:", r->passes.kept_f32,
                 o->dtype);
-        for (int i = 0; i < r->passes.kept_f32; i++)
-            fprintf(stderr, " %s", r->passes.kept_names[i]);
+        for (int i = 0; i < r->passes.kept_f32; i++) {
+            fputc(' ', stderr);
+            print_shown(r->passes.kept_names[i]);
+        }
         fprintf(stderr, "\n");
     }
 }

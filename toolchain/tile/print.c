@@ -9,8 +9,9 @@ static const char *const kinds[] = {"on-chip", "input", "output", "weight", "scr
 static const char *const phases[] = {"load", "compute", "store"};
 
 static void print_buf(const struct tile_buf *b, struct str *out) {
-    str_printf(out, "buf %d %s %s '%s' %lld bytes", b->id, isa_space_name(b->space), kinds[b->kind],
-               b->name, (long long)b->bytes);
+    str_printf(out, "buf %d %s %s '", b->id, isa_space_name(b->space), kinds[b->kind]);
+    str_shown(out, b->name);
+    str_printf(out, "' %lld bytes", (long long)b->bytes);
     if (b->slots > 1) str_printf(out, " x %d", b->slots);
     str_putc(out, '\n');
 }
@@ -54,13 +55,15 @@ void tile_print(const struct tile_program *p, struct str *out) {
         if (t->kernel != kernel) {
             const struct tile_kernel *k = p->kernels[t->kernel];
             kernel = t->kernel;
+            str_printf(out, "kernel %d '", k->id);
+            str_shown(out, k->name);
             str_printf(out,
-                       "kernel %d '%s' %s @%s: macs %lld, elements %lld, weights %lld, in %lld, "
+                       "' %s @%s: macs %lld, elements %lld, weights %lld, in %lld, "
                        "out %lld bytes, spm %lld, psum %lld, about %.0f cycles\n",
-                       k->id, k->name, k->op, k->kernel, (long long)k->macs,
-                       (long long)k->vector_elems, (long long)k->weight_bytes,
-                       (long long)k->input_bytes, (long long)k->output_bytes,
-                       (long long)k->spm_bytes, (long long)k->psum_bytes, k->estimate_cycles);
+                       k->op, k->kernel, (long long)k->macs, (long long)k->vector_elems,
+                       (long long)k->weight_bytes, (long long)k->input_bytes,
+                       (long long)k->output_bytes, (long long)k->spm_bytes,
+                       (long long)k->psum_bytes, k->estimate_cycles);
             for (int b = 0; b < p->nbuf; b++)
                 if (p->bufs[b]->kernel == kernel) print_buf(p->bufs[b], out);
         }

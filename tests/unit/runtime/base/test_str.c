@@ -50,6 +50,32 @@ Test(str, json) {
     str_free(&s);
 }
 
+static void expect_shown(void (*show)(struct str *, const char *), const char *text,
+                         const char *want) {
+    struct str s = {0};
+    show(&s, text);
+    cr_expect_str_eq(str_text(&s), want);
+    str_free(&s);
+}
+
+Test(str, names_do_not_command_the_terminal) {
+    expect_shown(str_shown, "", "");
+    expect_shown(str_shown, "plain \\ \"name\" \xc3\xa9 \xf0\x9f\x98\x80",
+                 "plain \\ \"name\" \xc3\xa9 \xf0\x9f\x98\x80");
+    expect_shown(str_shown, "a\nb\tc\rd", "a\\nb\\tc\\rd");
+    expect_shown(str_shown, "\x1b[31m\x07\x7f", "\\x1b[31m\\x07\\x7f");
+    expect_shown(str_shown,
+                 "\xc2\x9b"
+                 "31m\xe2\x80\xa8\xe2\x80\xae\xef\xbb\xbf", // C1, LS, RLO, BOM
+                 "\\u009b"
+                 "31m\\u2028\\u202e\\ufeff");
+    expect_shown(str_shown, "\xff\xc0\xaf\xe2\x82", "\\xff\\xc0\\xaf\\xe2\\x82");
+    expect_shown(str_shown_lines, "ours\n  and a\nname\t", "ours\n  and a\\nname\\t");
+    cr_expect_eq(str_plain_char("\xc3\xa9"), 2);
+    cr_expect_eq(str_plain_char("\xc3"), 0);
+    cr_expect_eq(str_plain_char("\x01"), 0);
+}
+
 Test(str, running_out_of_memory_is_remembered) {
     struct str s = {0};
     str_puts(&s, "kept");
