@@ -70,16 +70,31 @@ void files_init(struct files *f, struct arena *a) {
     add_redirected(f, STDERR_FILENO, "standard error");
 }
 
+static bool is_written(enum files_use use) {
+    return use == FILES_WRITE || use == FILES_NEW;
+}
+
 void files_add(struct files *f, enum files_use use, const char *what, const char *path) {
     struct stat info;
     struct files_item i = {.use = use, .what = what, .path = arena_strdup(f->arena, path)};
-    if (use != FILES_WRITE || !file_is_direct(path)) {
+    if (!is_written(use) || !file_is_direct(path)) {
         if (stat(path, &info) == 0)
             identify(&i, &info);
         else
             i.name = new_name(f->arena, path);
     }
     VEC_PUSH(f->arena, f, i);
+}
+
+static bool same(const struct files_item *a, const struct files_item *b) {
+    if (a->inode || b->inode) return a->inode == b->inode && a->device == b->device;
+    return a->name && b->name && strcmp(a->name, b->name) == 0;
+}
+
+static bool is_known(const struct files *f, const struct files_item *read) {
+    for (size_t i = 0; i < f->len; i++)
+        if (!is_written(f->ptr[i].use) && same(&f->ptr[i], read)) return true;
+    return false;
 }
 
 void files_add_mapped(struct files *f, const struct arena *mapped, const char *what) {
@@ -90,17 +105,13 @@ void files_add_mapped(struct files *f, const struct arena *mapped, const char *w
                                      .path = arena_strdup(f->arena, m->path),
                                      .device = m->device,
                                      .inode = m->inode};
-        VEC_PUSH(f->arena, f, i);
+        if (!is_known(f, &i)) VEC_PUSH(f->arena, f, i);
     }
 }
 
-static bool same(const struct files_item *a, const struct files_item *b) {
-    if (a->inode || b->inode) return a->inode == b->inode && a->device == b->device;
-    return a->name && b->name && strcmp(a->name, b->name) == 0;
-}
-
 static npu_status compare(const struct files_item *a, const struct files_item *b) {
-    if ((a->use != FILES_WRITE && b->use != FILES_WRITE) || !same(a, b)) return NULL;
+    if ((!is_written(a->use) && !is_written(b->use)) || !same(a, b)) return NULL;
+    if (a->use == FILES_OLD && b->use == FILES_NEW) return NULL;
     return npu_fail(USAGE,
                     "%s%s%s and %s%s%s are the same file; what is written needs a file of its own",
                     a->what, a->path ? " " : "", a->path ? a->path : "", b->what,
@@ -109,8 +120,8 @@ static npu_status compare(const struct files_item *a, const struct files_item *b
 
 static npu_status writable(struct arena *a, const struct files_item *i) {
     struct stat info;
-    if (i->use == FILES_READ) return NULL;
-    if (i->use == FILES_WRITE) return npu_note(file_out_check(i->path), "%s %s", i->what, i->path);
+    if (i->use == FILES_READ || i->use == FILES_OLD) return NULL;
+    if (is_written(i->use)) return npu_note(file_out_check(i->path), "%s %s", i->what, i->path);
     const char *name;
     const bool there = stat(i->path, &info) == 0;
     const int failure = there && !S_ISDIR(info.st_mode) ? ENOTDIR

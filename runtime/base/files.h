@@ -22,6 +22,8 @@ enum files_use {
     FILES_READ,
     FILES_WRITE,  // a file that appears, or is replaced
     FILES_FOLDER, // a folder that is made unless it is there
+    FILES_OLD,    // read: a value that a FILES_NEW may take the place of, as a stream's state does
+    FILES_NEW,    // written, when all that is FILES_OLD has been read
 };
 
 struct files_item;
@@ -40,7 +42,7 @@ void files_init(struct files *f, struct arena *a);
 /// Adds a use of a file. `what` is what messages call it, "--report" or "the program", and is lent.
 void files_add(struct files *f, enum files_use use, const char *what, const char *path);
 
-/// Adds, as read, what was mapped into an arena: files that other files name.
+/// Adds, as read, what was mapped into an arena and is not there yet: files that other files name.
 void files_add_mapped(struct files *f, const struct arena *mapped, const char *what);
 
 /// Judges what was added since the last check: USAGE names both uses of a file that is written and

@@ -31,13 +31,13 @@ npu_status npusim_files_named(const struct npusim_options *o, struct arena *a, s
     files_init(f, a);
     files_add(f, FILES_READ, o->diff ? "the first run" : "the program", o->program);
     add(f, FILES_READ, "the second run", o->second);
-    add_pairs(f, FILES_READ, "--input", &o->input);
+    add_pairs(f, FILES_OLD, "--input", &o->input);
     add_pairs(f, FILES_READ, "--expect", &o->expect);
     add(f, FILES_READ, "--check-layers", o->model);
     add(f, FILES_READ, "--crc-against", o->crc_against);
     add(f, FILES_READ, "--versus", o->versus);
     if (o->host && strcmp(o->host, "none") != 0) files_add(f, FILES_READ, "--host", o->host);
-    add_pairs(f, FILES_WRITE, "--output", &o->output);
+    add_pairs(f, FILES_NEW, "--output", &o->output);
     add(f, FILES_FOLDER, "--outputs", o->outputs);
     add(f, FILES_WRITE, "--crc", o->crc);
     NPU_TRY(add_dumps(f, &o->dump, a));

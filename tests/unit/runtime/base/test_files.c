@@ -100,6 +100,25 @@ Test(files, what_is_read_may_be_read_twice) {
     cr_expect_null(files_check(&f));
 }
 
+// A stream's state: what was read has the place of what is written.
+Test(files, what_is_old_may_become_new) {
+    files_add(&f, FILES_OLD, "--input", "old");
+    files_add(&f, FILES_NEW, "--output", "d/../old");
+    cr_expect_null(files_check(&f));
+    files_add(&f, FILES_NEW, "--output", "./old");
+    expect_code(files_check(&f), NPU_USAGE, "--output d/../old and --output ./old are");
+    files_add(&f, FILES_READ, "--expect", "old");
+    expect_code(files_check(&f), NPU_USAGE, "and --expect old are");
+    for (int use = FILES_READ; use <= FILES_OLD; use++) {
+        files_init(&f, a);
+        files_add(&f, (enum files_use)use, "--report", "x");
+        files_add(&f, FILES_NEW, "--output", "x");
+        npu_status st = files_check(&f);
+        cr_expect_eq(npu_status_code(st) == NPU_USAGE, use != FILES_OLD);
+        npu_status_free(st);
+    }
+}
+
 Test(files, devices_and_pipes_are_free) {
     cr_assert_eq(mkfifo("pipe", 0600), 0);
     expect_same("/dev/null", "/dev/null", false);
