@@ -88,16 +88,25 @@ static double moved(const struct diff *d, const char *engine, int cls) {
            (a ? (double)a->cycles[cls] * unit(d, 0) : 0);
 }
 
+// A word of a file, to the right of `width` bytes.
+static void shown(struct str *s, int width, const char *text) {
+    struct str word = {0};
+    str_shown(&word, text);
+    str_printf(s, "%*s", width, str_text(&word));
+    s->failed |= word.failed;
+    str_free(&word);
+}
+
 static void engines(const struct diff *d, struct str *s) {
     const char *name[2 * ISA_ENGINES];
     const size_t n = columns(d, name);
     if (!n) return;
     str_printf(s, "\nwhere the %s of each engine went, B - A\n%-10s", unit_name(d), "");
     for (size_t i = 0; i < n; i++)
-        str_printf(s, "%12s", name[i]);
+        shown(s, 12, name[i]);
     str_putc(s, '\n');
     double sum[2 * ISA_ENGINES] = {0};
-    bool shown[TRACE_CLASSES] = {false};
+    bool named[TRACE_CLASSES] = {false};
     for (int c = 0; c < TRACE_CLASSES; c++) {
         bool any = false;
         for (size_t i = 0; i < n; i++) {
@@ -109,14 +118,14 @@ static void engines(const struct diff *d, struct str *s) {
         for (size_t i = 0; i < n; i++)
             change(s, 12, moved(d, name[i], c));
         str_putc(s, '\n');
-        shown[c] = true;
+        named[c] = true;
     }
     str_printf(s, "%-10s", "sum");
     for (size_t i = 0; i < n; i++)
         change(s, 12, sum[i]);
     str_putc(s, '\n');
     for (int c = 0; c < TRACE_CLASSES; c++)
-        if (shown[c])
+        if (named[c])
             str_printf(s, "  %-10s %s\n", trace_class_title((enum trace_class)c),
                        trace_class_meaning((enum trace_class)c));
 }
@@ -159,10 +168,16 @@ static void row(const struct diff *d, const struct diff_group *g, struct str *s)
     str_printf(s, "%+8.1f", percent(diff_group_us(d, g), all));
     kib(s, &g->sum[0], g->n[0]);
     kib(s, &g->sum[1], g->n[1]);
-    char bound[40];
     const char *a = g->n[0] ? g->sum[0].bound : "-", *b = g->n[1] ? g->sum[1].bound : "-";
-    snprintf(bound, sizeof bound, strcmp(a, b) ? "%.16s > %.16s" : "%.16s", a, b);
-    str_printf(s, "  %-17s", bound);
+    const size_t from = s->len;
+    str_puts(s, "  ");
+    shown(s, 0, a);
+    if (strcmp(a, b)) {
+        str_puts(s, " > ");
+        shown(s, 0, b);
+    }
+    while (!s->failed && s->len < from + 19)
+        str_putc(s, ' ');
     names(g, s);
 }
 

@@ -84,6 +84,28 @@ Test(diff, layers_that_were_fused_differently_are_one_group) {
     arena_free(a);
 }
 
+// Whatever stands in a report: nothing of it commands a terminal or breaks a line.
+Test(diff, words_of_a_file_are_shown) {
+    static const char odd[] =
+        "{\"schema\":1,\"program\":\"p\\n\",\"target\":\"t\\u001b[1m\",\"clock_mhz\":1,"
+        "\"cycles\":9,\"engines\":[{\"name\":\"e\\u001b[31m\",\"busy_cycles\":9,\"stalls\":{}}],"
+        "\"layers\":[{\"name\":\"l\\n\\u0007\",\"nodes\":[\"n\\u001b\"],\"op\":\"o\\u001b\","
+        "\"kernel\":\"k\\u001b\",\"bound\":\"b\\u009b\\u001b\",\"cycles\":9,\"macs\":0,"
+        "\"mxu_cycles\":0,\"vec_cycles\":0,\"dma_cycles\":0,"
+        "\"bytes\":{\"dram_read\":0,\"dram_write\":0}}]}";
+    struct arena *a = arena_new();
+    const struct diff d = compare(a, odd, REPORT(1, 8, 8, 0, LAYER("x", "[\"y\"]", "z", 8)));
+    struct str s = {0};
+    diff_text(&d, &s);
+    const char *const want[] = {"p\\n, t\\x1b[1m, ", "   e\\x1b[31m", "l\\n\\x07", "b\\u009b\\x1b"};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        cr_expect(strstr(str_text(&s), want[i]), "'%s' in\n%s", want[i], str_text(&s));
+    for (const char *c = str_text(&s); *c; c++)
+        cr_expect(*c == '\n' || (unsigned char)*c >= ' ');
+    str_free(&s);
+    arena_free(a);
+}
+
 Test(diff, without_common_names_the_order_counts) {
     struct arena *a = arena_new();
     const struct diff d =
