@@ -18,6 +18,7 @@ static npu_status open_device(struct npusim *s) {
             hw_set_text(&hw, s->o->set.item[i].value, HW_SET_TIMING),
             "--set %s: a parameter that decides which programs are legal belongs to npuc --set",
             s->o->set.item[i].value);
+    NPU_TRY(noise_check(&hw));
     hw_print_yaml(&hw, &yaml);
     npu_status st = str_status(&yaml);
     const struct npu_simulator_config config = {.machine = str_text(&yaml),

@@ -22,8 +22,7 @@ struct npusim_runs {
 
 // Runs --first-run .. + --runs of the program that has just run on the session's device, and again
 // without each source in turn for the shares. Without noise every run must take the cycles of the
-// first: anything else is a mistake of ours and ends the program. USAGE for parameters of noise
-// that contradict each other; NO_MEMORY, IO.
+// first: anything else is a mistake of ours and ends the program. NO_MEMORY, IO.
 NPU_MUST_USE npu_status npusim_runs_take(struct npusim *s, struct npusim_runs *out);
 
 // Opens --versus in `other` with the options of `s`, and gives it inputs: before anything runs.
@@ -38,6 +37,7 @@ NPU_MUST_USE npu_status npusim_versus(struct npusim *s, struct npusim *other,
 void npusim_runs_print(const struct trace_runs *runs, bool utf8, struct str *out);
 
 // Loads the program, opens its device with --set applied, makes a session and gives it its inputs.
+// USAGE also for parameters of noise that contradict each other.
 // npusim_close releases what is there.
 NPU_MUST_USE npu_status npusim_open(struct npusim *s, const char *path);
 void npusim_close(struct npusim *s);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Forks and pipes. A child writes one record per piece, short enough to be written whole, and a
-// failure as a record with the status's code and message; the parent reads all pipes until they
-// end, then waits for every child. A child leaves by _exit: what the parent had buffered or opened
-// stays the parent's.
+// failure as a record with the status's code and message; the parent reads all pipes until they end
+// and waits for every child. After a failure it ends the children that are beyond it: they cannot
+// have one that is told. A child leaves by _exit: what the parent had buffered or opened stays the
+// parent's.
 #define _GNU_SOURCE // sched_getaffinity
 #include "simulator/npusim/shards.h"
 
@@ -37,6 +38,7 @@ struct shard {
     int fd;        // its pipe, -1: at its end
     size_t have;   // bytes of a record that is not complete
     uint64_t next; // piece that comes next
+    bool ended;    // by us: its results are wanted no longer
     struct record record;
 };
 
@@ -138,15 +140,38 @@ static void take(struct shards *s, struct shard *h) {
     progress_at(++s->done);
 }
 
-// Reads what a pipe holds; closes it at its end.
+// Waits for a child; one that ended before its last piece and gave no reason was killed.
+static void reap(struct shards *s, struct shard *h) {
+    const int number = (int)(h - s->shard) + 1;
+    int status = 0;
+    close(h->fd);
+    h->fd = -1;
+    while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (h->next >= s->n || h->record.code || h->ended) return;
+    if (WIFSIGNALED(status))
+        fail(s, h->next,
+             npu_fail(IO, "process %d of %d, which made the runs, was ended by signal %d (%s)",
+                      number, s->count, WTERMSIG(status), strsignal(WTERMSIG(status))));
+    else
+        fail(s, h->next,
+             npu_fail(IO, "process %d of %d, which made the runs, ended early with status %d",
+                      number, s->count, WEXITSTATUS(status)));
+}
+
+static void end(struct shard *h) {
+    h->ended = true;
+    (void)kill(h->pid, SIGKILL);
+}
+
+// Reads what a pipe holds, to its end, at which the child is.
 static void receive(struct shards *s, struct shard *h) {
     const bool whole = h->have >= SHORT_BYTES; // a failure's message follows
     const size_t want = (whole ? sizeof h->record : SHORT_BYTES) - h->have;
     const ssize_t n = read(h->fd, (char *)&h->record + h->have, want);
     if (n < 0 && errno == EINTR) return;
     if (n <= 0) {
-        close(h->fd);
-        h->fd = -1;
+        reap(s, h);
         return;
     }
     h->have += (size_t)n;
@@ -167,25 +192,9 @@ static void receive_all(struct shards *s) {
         if (poll(p, (nfds_t)open, -1) < 0 && errno != EINTR) return;
         for (int i = 0; i < open; i++)
             if (p[i].revents) receive(s, &s->shard[which[i]]);
+        for (int i = 0; i < s->count && s->failed; i++)
+            if (s->shard[i].fd >= 0 && s->shard[i].next > s->failed_piece) end(&s->shard[i]);
     }
-}
-
-// Waits for a child; one that ended before its last piece and gave no reason was killed.
-static void reap(struct shards *s, int index) {
-    struct shard *h = &s->shard[index];
-    int status = 0;
-    if (h->fd >= 0) close(h->fd); // it ends at its next record
-    while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (h->next >= s->n || h->record.code) return;
-    if (WIFSIGNALED(status))
-        fail(s, h->next,
-             npu_fail(IO, "process %d of %d, which made the runs, was ended by signal %d (%s)",
-                      index + 1, s->count, WTERMSIG(status), strsignal(WTERMSIG(status))));
-    else
-        fail(s, h->next,
-             npu_fail(IO, "process %d of %d, which made the runs, ended early with status %d",
-                      index + 1, s->count, WEXITSTATUS(status)));
 }
 
 static npu_status here(uint64_t n, shard_work *work, void *ctx, struct shard_result *out) {
@@ -219,12 +228,13 @@ npu_status shards_run(int processes, uint64_t n, shard_work *work, void *ctx,
              npu_fail(IO, "starting process %d of %d for the runs: %s; --threads 1 needs none",
                       started + 1, processes, strerror(error)));
         for (int i = 0; i < started; i++)
-            kill(s.shard[i].pid, SIGKILL);
+            end(&s.shard[i]);
     } else {
         receive_all(&s);
     }
     for (int i = 0; i < started; i++)
-        reap(&s, i);
+        if (s.shard[i].fd >= 0) reap(&s, &s.shard[i]); // it ends at its next record
     base_free(s.shard);
+    NPU_ASSERT(s.failed || s.done == n);
     return s.failed;
 }

@@ -106,6 +106,7 @@ RUN = [
     (2, "$npusim $program --report r.json --output nothing=n.npy", ""),
     (2, "$npusim $program --report r.json --expect nothing=n.npy", ""),
     (2, "$npusim $program --report r.json --expects folder", ""),
+    (2, "$loud $program --trace --report r.json --set noise.traffic_percent=90 > a; s=$?; test -s a && exit 9; exit $s", "a"),
     (0, "$npusim $program --report /dev/null --crc /dev/null", ""),
     (0, "$npusim $program --trace --report /dev/stdout > a; grep -q ^program a && grep -q schema a", "a"),
     (1, "cp $inputs/../case_1/out* folder; $npusim $program --inputs $inputs --expects folder --outputs folder", "folder/logits.npy folder/out_logits.ort_fp32.npy"),

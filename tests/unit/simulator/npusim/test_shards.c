@@ -19,12 +19,15 @@ struct trouble {
     uint64_t fails[2]; // pieces that fail, UINT64_MAX: none
     uint64_t dies;     // piece whose process is killed
     bool forked;       // every piece must be in a child
+    uint64_t waits;    // pieces beyond this one never end
 };
 
 static npu_status work(void *ctx, uint64_t piece, struct shard_result *out) {
     const struct trouble *t = ctx;
     if (t->forked && getpid() == parent) return npu_fail(FAULT, "in the parent");
     if (piece == t->dies) raise(SIGKILL);
+    while (piece > t->waits)
+        pause();
     for (int i = 0; i < 2; i++)
         if (piece == t->fails[i])
             return npu_fail(FAULT, "piece %d: %s", (int)piece,
@@ -42,7 +45,7 @@ static npu_status run(int processes, uint64_t n, struct trouble t, struct shard_
     return st;
 }
 
-static const struct trouble no_trouble = {{UINT64_MAX, UINT64_MAX}, UINT64_MAX, false};
+static const struct trouble no_trouble = {{UINT64_MAX, UINT64_MAX}, UINT64_MAX, false, UINT64_MAX};
 
 Test(shards, any_number_of_processes_gives_the_same) {
     static const int processes[] = {1, 2, 3, 7, 100, 1000};
@@ -89,6 +92,17 @@ Test(shards, a_killed_process_is_an_error) {
     struct trouble t = no_trouble;
     t.dies = 40;
     expect(run(3, N, t, r), NPU_IO, "process 2 of 3, which made the runs, was ended by signal 9");
+}
+
+// Who is beyond the failure is not waited for.
+Test(shards, a_failure_ends_the_others) {
+    struct shard_result r[N];
+    struct trouble t = no_trouble;
+    t.dies = t.waits = 40;
+    expect(run(3, N, t, r), NPU_IO, "process 2 of 3, which made the runs, was ended by signal 9");
+    t = no_trouble;
+    t.fails[0] = t.waits = 40;
+    expect(run(4, N, t, r), NPU_FAULT, "piece 40: a message");
 }
 
 Test(shards, a_process_that_cannot_start_ends_the_others) {
