@@ -4,6 +4,7 @@
 // own axis, the distribution functions on one axis, shares of the sources. A line is built in a
 // buffer, so that columns line up whatever the bars are made of.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,11 @@ static void curves(const struct side *side, int sides, struct str *out) {
 
 // ---- sources -----------------------------------------------------------------------------------
 
+// In percent; what rounds to zero has no sign.
+static double percent(double share) {
+    return fabs(share) < 0.0005 ? 0 : share * 100;
+}
+
 static void sources(const struct side *side, int sides, struct str *out) {
     const struct trace_runs *r = side[0].runs;
     if (!r->nsource) return;
@@ -218,7 +224,8 @@ static void sources(const struct side *side, int sides, struct str *out) {
             const struct trace_source *s = &side[i].runs->source[k];
             char text[80];
             snprintf(text, sizeof text, "%.1f %% [%.1f, %.1f], std without %.3f us",
-                     s->share.value * 100, s->share.lo * 100, s->share.hi * 100, s->std_us);
+                     percent(s->share.value), percent(s->share.lo), percent(s->share.hi),
+                     s->std_us);
             cell(out, text, i + 1 == sides);
         }
         str_putc(out, '\n');

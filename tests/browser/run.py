@@ -222,6 +222,7 @@ def test_jitter(browser, folder):
     expect("its statistics", len(shown), 9)
     expect("times", page.js("npusim.model.report.runs.times_us.length"), 60)
     expect("coefficient of variation", dict(shown)["coefficient of variation"], f"{report['runs']['cv']:.4f}")
+    expect("no sign of zero", page.js("[-0.0001, -0.01, 0.01].map(x => format.percent(x))"), ["0.0\u202f%", "-1.0\u202f%", "1.0\u202f%"])
     quiet(page, "jitter")
 
 

@@ -35,7 +35,8 @@ const format = (() => {
   const integer = (n) => group.format(n);
   const fixed = (n, digits) => n.toLocaleString("en-US",
     { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  const percent = (share, digits = 1) => fixed(100 * share, digits) + THIN + "%";
+  // What rounds to zero has no sign.
+  const percent = (share, digits = 1) => fixed(100 * share, digits).replace(/^-(?=[0.]*$)/, "") + THIN + "%";
 
   // Three significant digits with a prefix: 1.23 M.
   function scaled(n, unit) {
