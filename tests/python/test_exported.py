@@ -136,6 +136,24 @@ class Exported(Case):
         with self.assertRaisesRegex(TypeError, "torch.export.export"):
             npu.compile(Mlp())
 
+    def test_integers_that_would_be_rounded_are_refused(self):
+        def refused(text, f, *args):
+            class Model(nn.Module):
+                def forward(self, *args):
+                    return f(*args)
+
+            with self.assertRaisesRegex(npu.UnsupportedError, text):
+                npu.compile(torch.export.export(Model(), args))
+
+        x = torch.ones(4, 4, dtype=torch.int64)
+        refused("a power that is computed", lambda x: x**x, x)
+        refused("a power that is computed", lambda x: 2**x, x)
+        refused("operand 0 is i64", lambda x: torch.einsum("ij,jk->ik", x, x), x)
+        refused("is i64; expected floats or i8", lambda x: nn.functional.linear(x, x), x)
+        refused("windows of i64", lambda x: nn.functional.max_pool2d(x[None], 2), x)
+        y = torch.ones(128, 128, dtype=torch.int32)
+        refused("more than 1048576 multiplications", lambda y: y @ y, y)
+
     def test_errors_do_not_name_the_temporary_file(self):
         class Svd(nn.Module):
             def forward(self, x):

@@ -145,6 +145,34 @@ class Programs(unittest.TestCase):
         self.assertEqual(tensors.source(c).dtype.name, "i64")
 
 
+class Integers(unittest.TestCase):
+    """docs/numerics.md: a chain computes in 64 bits, what leaves it saturates."""
+
+    def run_chain(self, letter, dtype, chain, a, b):
+        text = f'graph "g"\nin %a : {dtype}[{len(a)}]\nin %b : {dtype}[{len(a)}]\n'
+        text += f"%y : {dtype}[{len(a)}] = map %a, %b chain=({chain})\nout %y\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "g.npt"
+            path.write_text(text)
+            with npu.compile(path, target="tiny") as p:
+                return flat(p(*(memoryview(array.array(letter, v)) for v in (a, b))))
+
+    def test_saturate_but_for_64_bits(self):
+        types = [("i8", "b", 8), ("i16", "h", 16), ("i32", "i", 32), ("u8", "B", 8), ("u16", "H", 16),
+                 ("u32", "I", 32), ("i64", "q", 64)]
+        for dtype, letter, bits in types:
+            least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "i" else (0, (1 << bits) - 1)
+            a, b = [most, least, most - 1, 3], [1, 2, 3, 4]
+            for chain, op in (("add in1", lambda x, y: x + y), ("sub in1", lambda x, y: x - y),
+                              ("mul in1", lambda x, y: x * y)):
+                exact = [op(x, y) for x, y in zip(a, b)]
+                want = [min(max(v, least), most) for v in exact]
+                if bits == 64:
+                    want = [(v - least) % (1 << 64) + least for v in exact]
+                with self.subTest(dtype, chain=chain):
+                    self.assertEqual(self.run_chain(letter, dtype, chain, a, b), want)
+
+
 class States(unittest.TestCase):
     def test_are_kept_read_written_and_reset(self):
         with npu.compile(COUNTER, target="tiny") as p:

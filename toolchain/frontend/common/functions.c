@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "isa/numeric.h"
 
@@ -178,6 +179,37 @@ npu_status build_product(const struct build *b, struct graph_value *x, struct gr
     for (int d = 0; d < y->rank; d++)
         if (!(row && d == y->rank - 2) && !(column && d == y->rank - 1)) dims[rank++] = y->dims[d];
     return build_reshape(b, y, rank, dims, out);
+}
+
+// [.., M, K] and [.., K, N]: the sum over K of [.., M, K, 1] times [.., 1, K, N].
+npu_status build_integer_product(const struct build *b, struct graph_value *x,
+                                 struct graph_value *w, struct graph_value **out) {
+    enum { MOST = 1 << 20 };
+    struct graph_value *in[2] = {x, w};
+    int rank = (x->rank > w->rank ? x->rank : w->rank) + 1;
+    int64_t dims[GRAPH_MAX_RANK], count = 1;
+    if (x->rank < 2 || w->rank < 2 || rank > GRAPH_MAX_RANK)
+        return npu_fail(UNSUPPORTED, "integer matrices of ranks %d and %d", x->rank, w->rank);
+    for (int k = 0; k < 2; k++) {
+        int own = in[k]->rank;
+        memcpy(dims, in[k]->dims, (size_t)own * sizeof *dims);
+        if (k) dims[own] = dims[own - 1], dims[own - 1] = dims[own - 2];
+        dims[k ? own - 2 : own] = 1;
+        NPU_TRY(build_cast(b, in[k], ISA_I64, &in[k]));
+        NPU_TRY(build_reshape(b, in[k], own + 1, dims, &in[k]));
+    }
+    for (int d = 1; d <= rank; d++) {
+        int64_t left = d <= in[0]->rank ? in[0]->dims[in[0]->rank - d] : 1;
+        int64_t right = d <= in[1]->rank ? in[1]->dims[in[1]->rank - d] : 1;
+        count = count > MOST ? count : count * (left > right ? left : right);
+    }
+    if (count > MOST)
+        return npu_fail(UNSUPPORTED,
+                        "a product of integers of more than 8 bits with more than %d "
+                        "multiplications; expected floats, or i8",
+                        MOST);
+    NPU_TRY(build_map(b, ISA_I64, "mul in1", NULL, 2, in, out));
+    return build_reduce(b, *out, "sum", 1, (int64_t[]){(*out)->rank - 2}, false, out);
 }
 
 // A running sum is a product with a triangle of ones: y[i] = sum over j of x[j] * t[j][i].

@@ -35,6 +35,10 @@ NPU_MUST_USE npu_status build_log_sum_exp(const struct build *b, struct graph_va
 // Matrix product where a vector is a row (left) or a column (right) and goes again.
 NPU_MUST_USE npu_status build_product(const struct build *b, struct graph_value *x,
                                       struct graph_value *w, struct graph_value **out);
+// [.., M, K] x [.., K, N] of integers, exact modulo 2^64, as i64. UNSUPPORTED: more than 2^20
+// multiplications, which the vector engine does.
+NPU_MUST_USE npu_status build_integer_product(const struct build *b, struct graph_value *x,
+                                              struct graph_value *w, struct graph_value **out);
 // Running sums along axis, of up to 4096 elements.
 NPU_MUST_USE npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis,
                                      bool exclusive, bool reverse, struct graph_value **out);

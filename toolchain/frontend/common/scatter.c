@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "isa/numeric.h"
+#include "toolchain/frontend/common/functions.h"
 #include "toolchain/frontend/common/indexing.h"
 
 enum { ROUNDS = 16, EACH_MAX = 4, ROWS_MAX = 1 << 26 };
@@ -166,8 +167,12 @@ static npu_status sum_of_many(const struct build *b, const struct scatter *s,
                               struct graph_value **data) {
     struct graph_value *hit, *sum;
     NPU_TRY(hits(b, s, index, &hit));
+    bool wide = isa_dtype_is_int(updates->dtype) && isa_dtype_bits(updates->dtype) > 8;
     NPU_TRY(build_cast(b, hit, updates->dtype, &hit));
-    NPU_TRY(build_matmul(b, hit, updates, false, false, &sum));
+    if (wide) // the matrix engine would round them
+        NPU_TRY(build_integer_product(b, hit, updates, &sum));
+    else
+        NPU_TRY(build_matmul(b, hit, updates, false, false, &sum));
     return build_map(b, (*data)->dtype, "add in1", NULL, 2, (struct graph_value *[]){*data, sum},
                      data);
 }

@@ -285,7 +285,7 @@ static npu_status bind_in_place(struct pt2_node *n, struct graph_value *v) {
     if (!self) return npu_fail(BAD_INPUT, "the first argument is no tensor to write into");
     NPU_TRY(tensor_read(&n->b, self, &old));
     if (v != old) {
-        NPU_TRY(build_cast(&n->b, v, old->dtype, &v));
+        NPU_TRY(pt2_cast(n, v, old->dtype, &v));
         NPU_TRY(build_expand(&n->b, v, old->rank, old->dims, &v));
         NPU_TRY(tensor_write(&n->b, self, v));
     }

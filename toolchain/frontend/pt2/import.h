@@ -132,6 +132,26 @@ NPU_MUST_USE npu_status pt2_call_graph(struct pt2_node *n, const json_t *sub, co
 // Marks every output as not imported.
 NPU_MUST_USE npu_status pt2_all_missing(struct pt2_node *n);
 
+// ---- integers --------------------------------------------------------------------------------
+// As build_map; a result of fewer than 64 bits wraps, as torch has it, instead of saturating.
+NPU_MUST_USE npu_status pt2_map(struct pt2_node *n, enum isa_dtype type, const char *chain,
+                                const double *params, int nin, struct graph_value *const *in,
+                                struct graph_value **out);
+// As build_cast; integers wrap.
+NPU_MUST_USE npu_status pt2_cast(struct pt2_node *n, struct graph_value *x, enum isa_dtype to,
+                                 struct graph_value **out);
+// Integers in 64 bits, where sums of them do not saturate; anything else as it is.
+NPU_MUST_USE npu_status pt2_widen(struct pt2_node *n, struct graph_value *x,
+                                  struct graph_value **out);
+
+// A matrix product; of integers modulo 2^64, of those of 8 bits modulo 2^32. The result may be
+// wider than the operands: pt2_cast it.
+NPU_MUST_USE npu_status pt2_product(struct pt2_node *n, struct graph_value *x,
+                                    struct graph_value *w, struct graph_value **out);
+// A running sum of integers along an axis, modulo 2^64.
+NPU_MUST_USE npu_status pt2_running_sum(struct pt2_node *n, struct graph_value *x, int axis,
+                                        struct graph_value **out);
+
 // ---- the table -------------------------------------------------------------------------------
 struct pt2_row {
     const char *target;

@@ -106,6 +106,9 @@ static npu_status read_pool(struct pt2_node *n, struct graph_value **x, struct w
                          .dilation = {1, 1}};
     *x = pt2_need(n, "self");
     if (n->failed) return NULL;
+    if (isa_dtype_is_int((*x)->dtype) && isa_dtype_bits((*x)->dtype) > 16)
+        return npu_fail(UNSUPPORTED, "windows of %s; expected floats, or integers of up to 16 bits",
+                        isa_dtype_name((*x)->dtype));
     NPU_TRY(batched(n, x, w->spatial + 2, added));
     for (int d = 0; d < 2; d++)
         w->in[d] = d < 2 - w->spatial ? 1 : (*x)->dims[(*x)->rank - 2 + d];

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "isa/numeric.h"
 #include "toolchain/frontend/common/functions.h"
 #include "toolchain/frontend/pt2/import.h"
 
@@ -20,6 +21,15 @@ static npu_status bind_map(struct pt2_node *n, const char *chain, const double *
     return pt2_bind(n, 0, y);
 }
 
+// Integers wrap.
+static npu_status bind_wrapped(struct pt2_node *n, const char *chain, const double *params, int nin,
+                               struct graph_value *const *in) {
+    struct graph_value *y;
+    if (n->failed) return NULL;
+    NPU_TRY(pt2_map(n, pt2_out_dtype(n, 0), chain, params, nin, in, &y));
+    return pt2_bind(n, 0, y);
+}
+
 // ---- arithmetic ------------------------------------------------------------------------------
 
 npu_status aten_add(struct pt2_node *n) {
@@ -27,16 +37,16 @@ npu_status aten_add(struct pt2_node *n) {
     double alpha = pt2_float(n, "alpha");
     bool sub = starts(n, "sub");
     if (!sub && pt2_out_dtype(n, 0) == ISA_BOOL) return bind_map(n, "or in1", NULL, 2, in);
-    if (alpha == 1) return bind_map(n, sub ? "sub in1" : "add in1", NULL, 2, in);
-    return bind_map(n, sub ? "mov in1; mul $0; rsub in0" : "mov in1; mul $0; add in0", &alpha, 2,
-                    in);
+    if (alpha == 1) return bind_wrapped(n, sub ? "sub in1" : "add in1", NULL, 2, in);
+    return bind_wrapped(n, sub ? "mov in1; mul $0; rsub in0" : "mov in1; mul $0; add in0", &alpha,
+                        2, in);
 }
 
 npu_status aten_rsub(struct pt2_node *n) {
     struct graph_value *in[2] = {pt2_need(n, "self"), pt2_need(n, "other")};
     double alpha = pt2_float(n, "alpha");
-    if (alpha == 1) return bind_map(n, "rsub in1", NULL, 2, in);
-    return bind_map(n, "mul $0; rsub in1", &alpha, 2, in);
+    if (alpha == 1) return bind_wrapped(n, "rsub in1", NULL, 2, in);
+    return bind_wrapped(n, "mul $0; rsub in1", &alpha, 2, in);
 }
 
 static bool integers(struct graph_value *const *in, int count) {
@@ -76,10 +86,32 @@ npu_status aten_fmod(struct pt2_node *n) {
                     NULL, 2, in);
 }
 
+// Squares and products, which wrap.
+static npu_status integer_power(struct pt2_node *n, struct graph_value *x, struct graph_value *y) {
+    enum isa_dtype type = pt2_out_dtype(n, 0);
+    struct graph_value *power = build_new_scalar(&n->b, ISA_I64, 1);
+    int64_t e = y->data && graph_value_elems(y) == 1 ? num_load_i64(y->dtype, y->data, 0) : -1;
+    if (e < 0)
+        return npu_fail(UNSUPPORTED,
+                        "integers to a power that is %s; expected floats, or one "
+                        "constant exponent of 0 or more",
+                        y->data ? "negative or several" : "computed");
+    NPU_TRY(pt2_cast(n, x, type, &x));
+    NPU_TRY(pt2_widen(n, x, &x));
+    NPU_TRY(build_expand(&n->b, power, x->rank, x->dims, &power));
+    for (; e; e /= 2) {
+        if (e % 2) NPU_TRY(build_map2(&n->b, "mul in1", power, x, &power));
+        if (e > 1) NPU_TRY(build_map1(&n->b, "mul acc", x, &x));
+    }
+    NPU_TRY(pt2_cast(n, power, type, &power));
+    return pt2_bind(n, 0, power);
+}
+
 npu_status aten_pow(struct pt2_node *n) {
     enum isa_dtype type = pt2_out_dtype(n, 0);
     struct graph_value *x = pt2_need(n, "self"), *y = pt2_need(n, "exponent"), *z;
     if (n->failed) return NULL;
+    if (isa_dtype_is_int(type)) return integer_power(n, x, y);
     if (!strcmp(n->target, "pow.Scalar") && pt2_float(n, "self") > 0) {
         double factor = log(pt2_float(n, "self"));
         return bind_map(n, "mul $0; exp", &factor, 1, &y);
@@ -93,9 +125,10 @@ npu_status aten_addcmul(struct pt2_node *n) {
     struct graph_value *in[3] = {pt2_need(n, "self"), pt2_need(n, "tensor1"),
                                  pt2_need(n, "tensor2")};
     double value = pt2_float(n, "value");
-    return bind_map(n,
-                    value == 1 ? "mov in1; mul in2; add in0" : "mov in1; mul in2; mul $0; add in0",
-                    &value, 3, in);
+    return bind_wrapped(n,
+                        value == 1 ? "mov in1; mul in2; add in0"
+                                   : "mov in1; mul in2; mul $0; add in0",
+                        &value, 3, in);
 }
 
 npu_status aten_addcdiv(struct pt2_node *n) {

@@ -235,6 +235,19 @@ static npu_status put_masked(struct pt2_node *n, struct graph_value *mask, bool 
     return pt2_bind(n, 0, y);
 }
 
+// scatter_rows() with sums and products that wrap; the result is of the type of s->data.
+static npu_status scatter_wrapped(struct pt2_node *n, struct scatter *s, struct graph_value *index,
+                                  struct graph_value **out) {
+    enum isa_dtype type = s->data->dtype;
+    NPU_TRY(pt2_cast(n, s->updates, type, &s->updates));
+    if (!strcmp(s->reduction, "add") || !strcmp(s->reduction, "mul")) {
+        NPU_TRY(pt2_widen(n, s->data, &s->data));
+        NPU_TRY(pt2_widen(n, s->updates, &s->updates));
+    }
+    NPU_TRY(scatter_rows(&n->b, s, index, out));
+    return pt2_cast(n, *out, type, out);
+}
+
 npu_status aten_index_put(struct pt2_node *n) {
     struct places p;
     struct graph_value **list, *v = pt2_need(n, "values"), *y;
@@ -254,7 +267,6 @@ npu_status aten_index_put(struct pt2_node *n) {
         dims[rank++] = p.index->dims[d];
     for (int d = 0; d < after; d++)
         dims[rank++] = p.x->dims[p.first + p.count + d];
-    NPU_TRY(build_cast(&n->b, v, p.x->dtype, &v));
     NPU_TRY(build_expand(&n->b, v, rank, dims, &v));
     struct scatter s = {p.x,
                         v,
@@ -263,7 +275,7 @@ npu_status aten_index_put(struct pt2_node *n) {
                         p.inner,
                         graph_value_elems(p.index),
                         pt2_bool(n, "accumulate") ? "add" : "none"};
-    NPU_TRY(scatter_rows(&n->b, &s, p.index, &y));
+    NPU_TRY(scatter_wrapped(n, &s, p.index, &y));
     for (int d = 0; d < p.x->rank; d++)
         back[p.perm[d]] = d;
     NPU_TRY(build_transpose(&n->b, y, back, &y));
@@ -281,8 +293,7 @@ static npu_status replaced(struct pt2_node *n, struct graph_value *x, int axis,
     for (int d = 0; d < x->rank; d++)
         *(d < axis ? &s.outer : d == axis ? &s.rows : &s.inner) *= x->dims[d];
     NPU_TRY(index_from_end(&n->b, index, x->rank ? x->dims[axis] : 1, &index));
-    NPU_TRY(build_cast(&n->b, updates, x->dtype, &s.updates));
-    NPU_TRY(scatter_rows(&n->b, &s, index, &y));
+    NPU_TRY(scatter_wrapped(n, &s, index, &y));
     return pt2_bind(n, 0, y);
 }
 
@@ -299,7 +310,7 @@ npu_status aten_index_add(struct pt2_node *n) {
     int axis = pt2_axis(n, "dim", x->rank);
     double alpha = pt2_float(n, "alpha");
     if (n->failed) return NULL;
-    if (alpha != 1) NPU_TRY(build_map(&n->b, source->dtype, "mul $0", &alpha, 1, &source, &source));
+    if (alpha != 1) NPU_TRY(pt2_map(n, source->dtype, "mul $0", &alpha, 1, &source, &source));
     return replaced(n, x, axis, index, source, "add");
 }
 
@@ -329,11 +340,10 @@ static npu_status scattered(struct pt2_node *n, struct graph_value *updates,
         steps[d] = 1;
     if (updates->rank == index->rank) // the rest of the source is not used
         NPU_TRY(build_slice(&n->b, updates, starts, index->dims, steps, &updates));
-    NPU_TRY(build_cast(&n->b, updates, x->dtype, &updates));
     struct scatter s = {x,        updates, 1, graph_value_elems(x), 1, graph_value_elems(index),
                         reduction};
     NPU_TRY(scatter_positions(&n->b, x, index, axis, &index));
-    NPU_TRY(scatter_rows(&n->b, &s, index, &y));
+    NPU_TRY(scatter_wrapped(n, &s, index, &y));
     return pt2_bind(n, 0, y);
 }
 

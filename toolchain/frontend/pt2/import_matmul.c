@@ -8,6 +8,13 @@
 #include "toolchain/frontend/common/functions.h"
 #include "toolchain/frontend/pt2/import.h"
 
+// The result in the type that the graph declares.
+static npu_status bind_sum(struct pt2_node *n, struct graph_value *y) {
+    enum isa_dtype type = pt2_out_dtype(n, 0);
+    if (isa_dtype_is_int(y->dtype) && type != ISA_DTYPE_NONE) NPU_TRY(pt2_cast(n, y, type, &y));
+    return pt2_bind(n, 0, y);
+}
+
 npu_status aten_linear(struct pt2_node *n) {
     struct graph_value *x = pt2_need(n, "input"), *w = pt2_need(n, "weight"),
                        *bias = pt2_in(n, "bias"), *y;
@@ -17,6 +24,9 @@ npu_status aten_linear(struct pt2_node *n) {
                         "'%s' has rank %d and the weights '%s' rank %d, expected 1 or "
                         "more and 1 or 2",
                         x->name, x->rank, w->name, w->rank);
+    if (isa_dtype_is_int(x->dtype) && isa_dtype_bits(x->dtype) > 8)
+        return npu_fail(UNSUPPORTED, "'%s' is %s; expected floats or i8", x->name,
+                        isa_dtype_name(x->dtype));
     int rank = x->rank;
     if (rank == 1) NPU_TRY(build_reshape(&n->b, x, 2, (int64_t[]){1, x->dims[0]}, &x));
     if (w->rank == 1)
@@ -27,7 +37,7 @@ npu_status aten_linear(struct pt2_node *n) {
         NPU_TRY(
             build_map(&n->b, y->dtype, "add in1", NULL, 2, (struct graph_value *[]){y, bias}, &y));
     if (rank == 1) NPU_TRY(build_reshape(&n->b, y, y->rank - 1, y->dims + 1, &y));
-    return pt2_bind(n, 0, y);
+    return bind_sum(n, y);
 }
 
 // A decomposed linear sees its input as one matrix: [.., M, K] reshaped to [N, K], times the
@@ -53,9 +63,9 @@ static npu_status merged(struct pt2_node *n, struct graph_value *y, const struct
 static npu_status bind_product(struct pt2_node *n, const char *left, const char *right) {
     struct graph_value *x = pt2_need(n, left), *w = pt2_need(n, right), *y;
     if (n->failed) return NULL;
-    NPU_TRY(build_product(&n->b, unmerged(x, w), w, &y));
+    NPU_TRY(pt2_product(n, unmerged(x, w), w, &y));
     NPU_TRY(merged(n, y, x, w, &y));
-    return pt2_bind(n, 0, y);
+    return bind_sum(n, y);
 }
 
 npu_status aten_mm(struct pt2_node *n) {
@@ -95,8 +105,8 @@ npu_status aten_bmm(struct pt2_node *n) {
     struct pt2_tensor *t = pt2_tensor(n, "mat2");
     if (n->failed) return NULL;
     NPU_TRY(unrepeated(n, t, w, &w));
-    NPU_TRY(build_product(&n->b, x, w, &y));
-    return pt2_bind(n, 0, y);
+    NPU_TRY(pt2_product(n, x, w, &y));
+    return bind_sum(n, y);
 }
 
 npu_status aten_matmul(struct pt2_node *n) {
@@ -115,7 +125,8 @@ npu_status aten_outer(struct pt2_node *n) {
     struct graph_value *x = pt2_need(n, "self"), *w = pt2_need(n, "vec2"), *y;
     if (n->failed) return NULL;
     NPU_TRY(build_reshape(&n->b, x, 2, (int64_t[]){graph_value_elems(x), 1}, &x));
-    NPU_TRY(build_map2(&n->b, "mul in1", x, w, &y));
+    NPU_TRY(
+        pt2_map(n, pt2_out_dtype(n, 0), "mul in1", NULL, 2, (struct graph_value *[]){x, w}, &y));
     return pt2_bind(n, 0, y);
 }
 
@@ -127,8 +138,10 @@ npu_status aten_addmm(struct pt2_node *n) {
                        *w = pt2_need(n, names[k][1]), *in[2];
     double p[2] = {pt2_float(n, "alpha"), pt2_float(n, "beta")};
     if (n->failed) return NULL;
+    NPU_TRY(pt2_widen(n, c, &c));
     bool row = c->rank < 2 || c->dims[0] == 1; // broadcasts over rows
-    NPU_TRY(build_product(&n->b, row ? unmerged(x, w) : x, w, &in[0]));
+    NPU_TRY(pt2_product(n, row ? unmerged(x, w) : x, w, &in[0]));
+    NPU_TRY(pt2_widen(n, in[0], &in[0]));
     in[1] = c;
     if (p[1] != 1 && p[1] != 0) NPU_TRY(build_map(&n->b, c->dtype, "mul $1", p, 1, &c, &in[1]));
     bool scaled = p[0] != 1;
@@ -138,7 +151,7 @@ npu_status aten_addmm(struct pt2_node *n) {
     else if (scaled)
         NPU_TRY(build_map(&n->b, in[0]->dtype, "mul $0", p, 1, in, &in[0]));
     NPU_TRY(merged(n, in[0], x, w, &in[0]));
-    return pt2_bind(n, 0, in[0]);
+    return bind_sum(n, in[0]);
 }
 
 // "ij,jk,kl->il" without spaces: where its operands end, at most one more than count; NULL for an
@@ -204,9 +217,13 @@ npu_status aten_einsum(struct pt2_node *n) {
     if (count < 1) return npu_fail(BAD_INPUT, "a sum of %d operands, expected 1 or more", count);
     for (int k = 0; k < count; k++)
         if (!in[k]) return npu_fail(BAD_INPUT, "operand %d is None", k);
+    for (int k = 0; k < count; k++)
+        if (isa_dtype_is_int(in[k]->dtype) && isa_dtype_bits(in[k]->dtype) > 8)
+            return npu_fail(UNSUPPORTED, "operand %d is %s; expected floats or i8", k,
+                            isa_dtype_name(in[k]->dtype));
     if (count > 2) NPU_TRY(pairwise(n, count, in, equation, &equation));
     NPU_TRY(build_einsum(&n->b, equation, count < 2 ? count : 2, in, &y));
-    return pt2_bind(n, 0, y);
+    return bind_sum(n, y);
 }
 
 npu_status aten_cumsum(struct pt2_node *n) {
@@ -214,8 +231,11 @@ npu_status aten_cumsum(struct pt2_node *n) {
     int axis = pt2_axis(n, "dim", x->rank);
     enum isa_dtype type = pt2_out_dtype(n, 0);
     if (n->failed) return NULL;
-    if (type != ISA_DTYPE_NONE) NPU_TRY(build_cast(&n->b, x, type, &x));
+    if (type != ISA_DTYPE_NONE) NPU_TRY(pt2_cast(n, x, type, &x));
     y = x;
-    if (x->rank) NPU_TRY(build_cumsum(&n->b, x, axis, false, false, &y));
-    return pt2_bind(n, 0, y);
+    if (x->rank && isa_dtype_is_int(x->dtype))
+        NPU_TRY(pt2_running_sum(n, x, axis, &y));
+    else if (x->rank)
+        NPU_TRY(build_cumsum(&n->b, x, axis, false, false, &y));
+    return bind_sum(n, y);
 }

@@ -59,7 +59,7 @@ static npu_status filled_with(struct pt2_node *n, struct graph_value *v, int ran
     for (int d = 0; d < rank; d++)
         if (dims[d] < 0) return npu_fail(BAD_INPUT, "size[%d] is %" PRId64, d, dims[d]);
     if (!tensor_count(dims, rank, 8, &elems)) return npu_fail(BAD_INPUT, "the sizes are too large");
-    if (type != ISA_DTYPE_NONE) NPU_TRY(build_cast(&n->b, v, type, &v));
+    if (type != ISA_DTYPE_NONE) NPU_TRY(pt2_cast(n, v, type, &v));
     NPU_TRY(build_expand(&n->b, v, rank, dims, &v));
     return pt2_bind(n, 0, v);
 }
@@ -124,7 +124,7 @@ npu_status aten_clone(struct pt2_node *n) {
 static npu_status copied(struct pt2_node *n, struct graph_value *source) {
     const struct graph_value *x = pt2_need(n, "self");
     if (n->failed) return NULL;
-    NPU_TRY(build_cast(&n->b, source, x->dtype, &source));
+    NPU_TRY(pt2_cast(n, source, x->dtype, &source));
     NPU_TRY(build_expand(&n->b, source, x->rank, x->dims, &source));
     return pt2_bind(n, 0, source);
 }
@@ -161,7 +161,7 @@ static npu_status converted(struct pt2_node *n, const char *name, enum isa_dtype
     if (n->failed) return NULL;
     if (type == x->dtype && t && strncmp(n->target, "_to_copy", 8) != 0)
         return pt2_bind_same(n, 0, t);
-    NPU_TRY(build_cast(&n->b, x, type, &y));
+    NPU_TRY(pt2_cast(n, x, type, &y));
     return pt2_bind(n, 0, y);
 }
 

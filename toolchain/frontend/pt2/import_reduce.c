@@ -37,8 +37,11 @@ npu_status aten_reduce(struct pt2_node *n) {
                                                   : "min";
     enum isa_dtype type = pt2_out_dtype(n, 0);
     if (n->failed) return NULL;
-    if (type != ISA_DTYPE_NONE) NPU_TRY(build_cast(&n->b, x, type, &x));
+    if (type == ISA_DTYPE_NONE) type = x->dtype;
+    NPU_TRY(pt2_cast(n, x, type, &x));
+    if (*mode == 's' || *mode == 'p') NPU_TRY(pt2_widen(n, x, &x));
     if (count) NPU_TRY(build_reduce(&n->b, x, mode, count, axes, keepdim, &x));
+    NPU_TRY(pt2_cast(n, x, type, &x));
     return pt2_bind(n, 0, x);
 }
 

@@ -58,6 +58,14 @@ const char *pt2_default(const struct pt2_row *row, const char *name, char *text,
     return NULL;
 }
 
+// Whether integers can leave the range of their type.
+static bool overflows(const char *chain) {
+    static const char *const first[] = {"abs", "mul", "neg", "shl"};
+    for (size_t k = 0; k < sizeof first / sizeof *first; k++)
+        if (!strncmp(chain, first[k], 3)) return true;
+    return false;
+}
+
 // The first `tensors` arguments are inputs, the rest $0, $1 .. of the chain.
 static npu_status run_chain(struct pt2_node *n) {
     const struct pt2_row *row = n->row;
@@ -77,7 +85,10 @@ static npu_status run_chain(struct pt2_node *n) {
     if (n->failed) return NULL;
     enum isa_dtype type = row->type == SAME ? pt2_out_dtype(n, 0) : row->type;
     if (n->in_place && type == ISA_DTYPE_NONE) type = in[0]->dtype;
-    NPU_TRY(build_map(&n->b, type, row->chain, params, row->tensors, in, &y));
+    if (overflows(row->chain))
+        NPU_TRY(pt2_map(n, type, row->chain, params, row->tensors, in, &y));
+    else
+        NPU_TRY(build_map(&n->b, type, row->chain, params, row->tensors, in, &y));
     return pt2_bind(n, 0, y);
 }
 
