@@ -162,6 +162,7 @@ static int open_target(struct file_out *f) {
         return fflush(stdout) == 0 ? dup(standard) : -1; // what was printed comes first
     }
     bool exists = stat(f->path, &info) == 0;
+    if (!*f->path) return -1; // a temporary file could be made all the same; errno is of stat
     if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
         return -1;

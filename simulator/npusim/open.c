@@ -14,10 +14,7 @@ static npu_status open_device(struct npusim *s) {
     struct hw hw = s->program->machine;
     struct str yaml = {0};
     for (int i = 0; i < s->o->set.n; i++)
-        NPU_TRY_NOTE(
-            hw_set_text(&hw, s->o->set.item[i].value, HW_SET_TIMING),
-            "--set %s: a parameter that decides which programs are legal belongs to npuc --set",
-            s->o->set.item[i].value);
+        NPU_TRY(hw_set_text(&hw, s->o->set.item[i].value, HW_SET_TIMING));
     NPU_TRY(noise_check(&hw));
     hw_print_yaml(&hw, &yaml);
     npu_status st = str_status(&yaml);

@@ -34,6 +34,9 @@ static const struct argp_option table[] = {
     {0},
 };
 
+// A time of each run is kept; and numbers of runs do not start over.
+#define MOST_RUNS UINT64_C(1000000000)
+
 struct parse {
     struct arena *a;
     struct npusim_options *o;
@@ -64,17 +67,21 @@ static void append_pair(struct parse *p, struct npusim_list *l, const char *opti
     append(p, l, arena_strndup(p->a, arg, (size_t)(equals - arg)), equals + 1);
 }
 
-static void number(struct parse *p, const char *option, const char *arg, double least,
+static void number(struct parse *p, const char *option, const char *arg, double least, double most,
                    double *out) {
-    if (!text_parse_f64(arg, out) || !(*out >= least) || isinf(*out))
+    if (text_parse_f64(arg, out) && *out >= least && *out <= most && !isinf(*out)) return;
+    if (isinf(most))
         fail(p, npu_fail(USAGE, "--%s %s: expected a number from %g on", option, arg, least));
+    else
+        fail(p,
+             npu_fail(USAGE, "--%s %s: expected a number from %g to %g", option, arg, least, most));
 }
 
 static void integer(struct parse *p, const char *option, const char *arg, uint64_t least,
-                    uint64_t *out) {
-    if (!text_parse_u64(arg, out) || *out < least)
-        fail(p,
-             npu_fail(USAGE, "--%s %s: expected an integer from %d on", option, arg, (int)least));
+                    uint64_t most, uint64_t *out) {
+    if (!text_parse_u64(arg, out) || *out < least || *out > most)
+        fail(p, npu_fail(USAGE, "--%s %s: expected an integer from %" PRIu64 " to %" PRIu64, option,
+                         arg, least, most));
 }
 
 static void trace_option(struct parse *p, const char *arg) {
@@ -113,15 +120,15 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_EXPECTS: o->expects = arg; break;
     case KEY_TAG: o->tag = arg; break;
     case KEY_RTOL:
-        number(p, "rtol", arg, 0, &o->rtol);
+        number(p, "rtol", arg, 0, INFINITY, &o->rtol);
         o->tolerance = true;
         break;
     case KEY_ATOL:
-        number(p, "atol", arg, 0, &o->atol);
+        number(p, "atol", arg, 0, INFINITY, &o->atol);
         o->tolerance = true;
         break;
     case KEY_MIN_COSINE:
-        number(p, "min-cosine", arg, -1, &o->min_cosine);
+        number(p, "min-cosine", arg, -1, 1, &o->min_cosine);
         o->cosine = true;
         break;
     case KEY_CHECK_LAYERS:
@@ -144,15 +151,17 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         break;
     }
     case KEY_ENTRY: o->entry = arg; break;
-    case KEY_RUNS: integer(p, "runs", arg, 1, &o->runs); break;
-    case KEY_SEED: integer(p, "seed", arg, 0, &o->seed); break;
-    case KEY_THREADS: integer(p, "threads", arg, 1, &o->threads); break;
+    case KEY_RUNS: integer(p, "runs", arg, 1, MOST_RUNS, &o->runs); break;
+    case KEY_SEED: integer(p, "seed", arg, 0, UINT64_MAX, &o->seed); break;
+    case KEY_THREADS: integer(p, "threads", arg, 1, UINT64_MAX, &o->threads); break;
     case KEY_NOISE: fail(p, noise_parse(arg, &o->noise)); break;
     case KEY_BY_SOURCE:
-        integer(p, "by-source", arg, 0, &o->by_source);
+        integer(p, "by-source", arg, 0, MOST_RUNS, &o->by_source);
         o->by_source_given = true;
         break;
-    case KEY_FIRST_RUN: integer(p, "first-run", arg, 0, &o->first_run); break;
+    case KEY_FIRST_RUN:
+        integer(p, "first-run", arg, 0, UINT64_MAX - MOST_RUNS, &o->first_run);
+        break;
     case KEY_VERSUS: o->versus = arg; break;
     case KEY_HOST: o->host = arg; break;
     case KEY_TRACE: trace_option(p, arg); break;
