@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """npu.compile(exported program) against eager mode."""
 import copy
+import tempfile
+from pathlib import Path
 
 from torch_support import Case, Mlp
 import torch
@@ -135,6 +137,53 @@ class Exported(Case):
     def test_a_module_is_not_exported(self):
         with self.assertRaisesRegex(TypeError, "torch.export.export"):
             npu.compile(Mlp())
+
+    def test_training_mode_is_refused(self):
+        x = torch.randn(2, 3, 4, 4)
+        norm, own = nn.BatchNorm2d(3), nn.BatchNorm2d(3, track_running_stats=False).eval()
+        for model in (norm, nn.Dropout(0.5)):
+            exported = torch.export.export(model.train(), (x,))
+            for form in (exported, exported.run_decompositions()):
+                with self.assertRaisesRegex(npu.UnsupportedError, r"training mode.*eval\(\)"):
+                    npu.compile(form)
+        exported = torch.export.export(own, (x,))  # its statistics are the batch's in any mode
+        for form in (exported, exported.run_decompositions()):
+            with torch.no_grad():
+                self.agree(npu.compile(form)(x), own(x))
+
+    def test_loops_whose_turns_are_not_known(self):
+        from torch._higher_order_ops.while_loop import while_loop
+
+        class Loop(nn.Module):
+            def forward(self, x, n):
+                return while_loop(
+                    lambda i, x, n: i < n, lambda i, x, n: (i + 1, x * 2, n.clone()),
+                    (torch.tensor(0), x, n),
+                )  # fmt: skip
+
+        exported = torch.export.export(Loop(), (torch.ones(3), torch.tensor(3)))
+        with self.assertRaisesRegex(npu.UnsupportedError, "depends on the inputs, and the loop is unrolled"):
+            npu.compile(exported)
+
+    def test_infinities_become_the_largest_numbers(self):
+        class Finite(nn.Module):
+            def forward(self, x):
+                return torch.nan_to_num(x), torch.nan_to_num(x, 1.0, neginf=-5.0)
+
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            x = torch.tensor([float("inf"), -float("inf"), float("nan"), 2.0], dtype=dtype)
+            exported = torch.export.export(Finite(), (x,))
+            for form in (exported, exported.run_decompositions()):
+                for got, want in zip(npu.compile(form)(x), Finite()(x)):
+                    self.assertTrue(torch.equal(got, want), (got, want))
+
+    def test_files_that_are_no_archives(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.pt2"
+            for content in (b"a", b"graph text", b"\x08\x09"):
+                path.write_bytes(content)
+                with self.assertRaisesRegex(npu.BadInputError, "x.pt2 is no zip archive, as torch.export.save"):
+                    npu.compile(path)
 
     def test_integers_that_would_be_rounded_are_refused(self):
         def refused(text, f, *args):

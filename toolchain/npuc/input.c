@@ -146,6 +146,9 @@ npu_status npuc_read_input(const struct npuc_options *o, struct arena *a, struct
     NPU_TRY(file_map_in(a, o->input, &bytes));
     r->source = bytes;
     if (bytes.size == 0) return npu_fail(BAD_INPUT, "%s is empty; expected " ACCEPTED, o->input);
+    if (ends_with(o->input, ".pt2") && !pt2_probe(bytes))
+        return npu_fail(BAD_INPUT, "%s is no zip archive, as torch.export.save writes it",
+                        o->input);
     if (container_probe(bytes)) {
         NPU_TRY(no_model_options(o, "a compiled program"));
         NPU_TRY(no_eager(o, "a compiled program"));

@@ -5,8 +5,9 @@
 //   from the last end-of-central-directory record: every entry's name, size, method, checksum
 //   each local header once, for where the stored bytes begin
 //
-// Nothing is unpacked: entries are stored, so they are spans of the map. Local headers carry no
-// sizes, and an entry may itself be an archive (sample_inputs), so only the directory counts.
+// torch stores entries, so they are spans of the map; what somebody packed anew by deflate is
+// unpacked when it is asked for. Local headers carry no sizes, and an entry may itself be an
+// archive (sample_inputs), so only the directory counts.
 
 #include "toolchain/frontend/pt2/archive.h"
 
@@ -108,12 +109,14 @@ static npu_status add_entry(struct archive *a, const char *name, const unz_file_
     if (!name[root + 1]) return NULL; // the folder itself
     struct archive_entry *e = ARENA_NEW(a->arena, struct archive_entry);
     e->name = arena_strdup(a->arena, name + root + 1);
-    e->stored = info->compression_method == 0 && !(info->flag & 1);
+    e->method = (int)info->compression_method;
+    e->encrypted = info->flag & 1;
     e->crc = (uint32_t)info->crc;
+    e->size = info->uncompressed_size;
     uint64_t size = info->compressed_size;
-    if (e->stored && info->uncompressed_size != size)
+    if (!e->method && !e->encrypted && e->size != size)
         return npu_fail(BAD_INPUT, "entry '%s': %" PRIu64 " bytes stored, %" PRIu64 " declared",
-                        name, size, (uint64_t)info->uncompressed_size);
+                        name, size, e->size);
     if (offset > a->bytes.size || size > a->bytes.size - offset)
         return npu_fail(BAD_INPUT,
                         "entry '%s': %" PRIu64 " bytes at %" PRIu64 ", the file has %zu (cut off?)",
@@ -134,6 +137,8 @@ static npu_status read_entry(struct archive *a, unzFile zip) {
                         (unsigned long)info.size_filename, NAME_MAX_BYTES);
     name[info.size_filename] = 0;
     NPU_TRY(check_name(name, info.size_filename));
+    if (info.compression_method != 0 && info.compression_method != Z_DEFLATED)
+        return add_entry(a, name, &info, 0); // fails when it is asked for
     int method, level, failed = unzOpenCurrentFile2(zip, &method, &level, 1);
     if (failed == UNZ_INTERNALERROR) return npu_fail(NO_MEMORY, "entry '%s'", name);
     if (failed != UNZ_OK)
@@ -199,18 +204,61 @@ npu_status archive_open(struct archive *a, struct span bytes, const char *path,
     return check_kind(a);
 }
 
+static const char *method_name(int method) {
+    switch (method) {
+    case 9: return "Deflate64";
+    case 12: return "bzip2";
+    case 14: return "LZMA";
+    case 93: return "Zstandard";
+    case 95: return "XZ";
+    default: return "something unknown";
+    }
+}
+
+// Once; the entry is a stored one from then on.
+static npu_status unpack(struct archive *a, struct archive_entry *e) {
+    enum { RATIO_MAX = 1032, SHORTEST = 1 << 10 }; // deflate packs no better
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)e->data.data};
+    if (e->size > (uint64_t)e->data.size * RATIO_MAX + SHORTEST || e->data.size > UINT32_MAX ||
+        e->size > UINT32_MAX)
+        return npu_fail(BAD_INPUT, "%zu deflated bytes declare %" PRIu64, e->data.size, e->size);
+    uint8_t *out = arena_alloc(a->arena, (size_t)e->size + 1);
+    z.avail_in = (uInt)e->data.size;
+    z.next_out = out;
+    z.avail_out = (uInt)e->size;
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return npu_fail(NO_MEMORY, "inflating it");
+    int ended = inflate(&z, Z_FINISH);
+    uint64_t size = z.total_out;
+    inflateEnd(&z);
+    if (ended != Z_STREAM_END || size != e->size)
+        return npu_fail(BAD_INPUT, "its deflated bytes are damaged");
+    e->data = (struct span){out, (size_t)size};
+    e->method = 0;
+    return NULL;
+}
+
 npu_status archive_get(struct archive *a, const char *name, struct span *out) {
     struct archive_entry *e = map_get(&a->entries, name);
     if (!e) return npu_fail(BAD_INPUT, "the archive has no entry '%s/%s'", a->root, name);
-    if (!e->stored)
-        return npu_fail(UNSUPPORTED, "entry '%s/%s' is compressed or encrypted, expected stored",
-                        a->root, name);
+    if (e->encrypted) return npu_fail(UNSUPPORTED, "entry '%s/%s' is encrypted", a->root, name);
+    if (e->method == Z_DEFLATED)
+        NPU_TRY_NOTE(unpack(a, e), "entry '%s/%s'", a->root, name);
+    else if (e->method)
+        return npu_fail(UNSUPPORTED,
+                        "entry '%s/%s' is compressed by %s (method %d), expected stored, as "
+                        "torch.export.save writes it, or deflated",
+                        a->root, name, method_name(e->method), e->method);
     if (!e->checked && !a->trusting &&
         crc32_z(0, e->data.size ? e->data.data : (const uint8_t *)"", e->data.size) != e->crc)
         return npu_fail(BAD_INPUT, "entry '%s/%s' is damaged: its checksum differs", a->root, name);
     e->checked = true;
     *out = e->data;
     return NULL;
+}
+
+int64_t archive_offset(const struct archive *a, struct span data) {
+    uintptr_t at = (uintptr_t)data.data, first = (uintptr_t)a->bytes.data;
+    return at >= first && at - first <= a->bytes.size ? (int64_t)(at - first) : -1;
 }
 
 bool pt2_probe(struct span bytes) {

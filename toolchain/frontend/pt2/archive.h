@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inside frontend/pt2: the archive's entries as spans of the mapped file.
+// Inside frontend/pt2: the archive's entries as spans of the mapped file; deflated ones are
+// unpacked.
 #ifndef NPU_FRONTEND_PT2_ARCHIVE_H
 #define NPU_FRONTEND_PT2_ARCHIVE_H
 
@@ -11,9 +12,11 @@
 
 struct archive_entry {
     const char *name; // below the root folder
-    struct span data;
+    struct span data; // of a deflated entry its compressed bytes, until it is asked for
+    uint64_t size;    // unpacked
     uint32_t crc;
-    bool stored;  // false: compressed or encrypted, cannot be used
+    int method; // 0: stored
+    bool encrypted;
     bool checked; // the checksum was right
 };
 
@@ -31,8 +34,12 @@ struct archive {
 NPU_MUST_USE npu_status archive_open(struct archive *a, struct span bytes, const char *path,
                                      struct arena *arena);
 
-// The bytes of an entry, its checksum compared on first use. BAD_INPUT when it is not there or
-// damaged, UNSUPPORTED when it is compressed.
+// The bytes of an entry, its checksum compared on first use: in the map, or of a deflated entry in
+// the arena. BAD_INPUT when it is not there or damaged, UNSUPPORTED when it is compressed
+// otherwise.
 NPU_MUST_USE npu_status archive_get(struct archive *a, const char *name, struct span *out);
+
+// Where the bytes of an entry stand in the file; -1: it was unpacked.
+int64_t archive_offset(const struct archive *a, struct span data);
 
 #endif

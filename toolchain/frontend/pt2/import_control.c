@@ -40,7 +40,11 @@ static npu_status known_flag(const struct graph_value *v, bool *out) {
     if (graph_value_elems(v) != 1)
         return npu_fail(BAD_INPUT, "the condition '%s' is no scalar", v->name);
     if (!v->data)
-        return npu_fail(UNSUPPORTED, "the condition '%s' is computed at run time", v->name);
+        return npu_fail(
+            UNSUPPORTED,
+            "the condition '%s' depends on the inputs, and the loop is unrolled when it "
+            "is compiled; expected turns that can be counted without them",
+            v->name);
     *out = isa_dtype_is_int(v->dtype) ? num_load_i64(v->dtype, v->data, 0) != 0
                                       : num_load_f32(v->dtype, v->data, 0) != 0;
     return NULL;
@@ -90,7 +94,8 @@ npu_status aten_while_loop(struct pt2_node *n) {
         args[k] = k < ncarried ? carried[k] : more[k - ncarried];
     for (int turn = 0;; turn++) {
         const char *prefix = arena_printf(n->m->arena, "%s/%d/", n->b.label, turn);
-        if (turn > TURNS_MAX) return npu_fail(UNSUPPORTED, "more than %d turns", TURNS_MAX);
+        if (turn > TURNS_MAX)
+            return npu_fail(UNSUPPORTED, "more than %d turns, which are unrolled", TURNS_MAX);
         NPU_TRY(pt2_call_graph(n, test, prefix, ncarried + nmore, args, 1, &go, &missing));
         if (missing) return pt2_all_missing(n);
         NPU_TRY(known_flag(go, &again));

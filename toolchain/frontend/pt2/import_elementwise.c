@@ -206,6 +206,29 @@ npu_status aten_prelu(struct pt2_node *n) {
     return bind_map(n, "mul in1 =tmp; mov in0; lt 0; sel tmp in0", NULL, 2, in);
 }
 
+static double largest(enum isa_dtype type) {
+    return type == ISA_F16 ? 65504 : type == ISA_BF16 ? 0x1.fep127 : 0x1.fffffep127;
+}
+
+npu_status aten_nan_to_num(struct pt2_node *n) {
+    struct graph_value *x = pt2_need(n, "self");
+    if (n->failed) return NULL;
+    if (isa_dtype_is_int(x->dtype)) return bind_map(n, "nop", NULL, 1, &x);
+    double most = largest(x->dtype), nan = pt2_given(n, "nan") ? pt2_float(n, "nan") : 0;
+    double p[3] = {nan, most, -most};
+    bool replaced = false;
+    for (int k = 1; k < 3; k++) {
+        const char *name = k == 1 ? "posinf" : "neginf";
+        if (!pt2_given(n, name)) continue;
+        p[k] = pt2_float(n, name);
+        replaced = true;
+    }
+    if (!replaced) return bind_map(n, "max $2; min $1 =tmp; ne tmp; sel $0 tmp", p, 1, &x);
+    NPU_TRY(
+        build_map(&n->b, x->dtype, "eq inf; sel $1 in0 =tmp; eq -inf; sel $2 tmp", p, 1, &x, &x));
+    return bind_map(n, "ne in0; sel $0 in0", p, 1, &x);
+}
+
 // ---- truths ----------------------------------------------------------------------------------
 
 npu_status aten_logical(struct pt2_node *n) {

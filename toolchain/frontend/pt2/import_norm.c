@@ -58,8 +58,14 @@ npu_status aten_batch_norm_own(struct pt2_node *n) {
 }
 
 npu_status aten_batch_norm(struct pt2_node *n) {
-    if (pt2_bool(n, "training"))
-        return npu_fail(UNSUPPORTED, "batch norm in training mode: export the model after eval()");
+    if (pt2_bool(n, "training")) {
+        if (!pt2_given(n, "running_mean")) return aten_batch_norm_own(n);
+        return npu_fail(UNSUPPORTED,
+                        "batch norm in training mode: export the model after model.eval()");
+    }
+    for (int k = 1; k < n->nout; k++)
+        if (pt2_used(n, k))
+            return npu_fail(UNSUPPORTED, "result %d ('%s') of batch norm", k, n->out[k]);
     return batch_norm(n);
 }
 

@@ -94,8 +94,10 @@ static npu_status constant(struct weight *w, int64_t first, int rank, const int6
         v->data = narrow;
     } else if (inside && (uintptr_t)data % w->elem_bytes == 0) {
         v->data = data;
-        v->source = w->m->archive.path;
-        v->source_offset = w->offset + (int64_t)((size_t)first * w->elem_bytes);
+        if (w->offset >= 0) {
+            v->source = w->m->archive.path;
+            v->source_offset = w->offset + (int64_t)((size_t)first * w->elem_bytes);
+        }
     } else {
         uint8_t *copy = arena_copy(a, data, bytes);
         for (size_t k = 0; !inside && k < bytes; k++)
@@ -176,7 +178,7 @@ static npu_status load(struct importer *m, const char *list, const json_t *confi
         return NULL;
     }
     NPU_TRY(archive_get(&m->archive, entry, &w.storage));
-    w.offset = w.storage.data ? w.storage.data - m->archive.bytes.data : 0;
+    w.offset = archive_offset(&m->archive, w.storage);
     w.elem_bytes = (size_t)isa_dtype_bits(w.meta.dtype) / 8;
     struct graph_value *v;
     NPU_TRY(make(&w, name, &v));

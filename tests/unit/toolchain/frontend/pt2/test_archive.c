@@ -124,11 +124,71 @@ Test(archive, checksum, .init = setup, .fini = teardown) {
     refused(NPU_BAD_INPUT, "model/models/model.json' is damaged: its checksum differs");
 }
 
-Test(archive, compressed, .init = setup, .fini = teardown) {
-    size_t at = 0; // the method in the directory's record of the first weight
+// The directory's record of the first weight.
+static uint8_t *first_weight(void) {
+    size_t at = 0;
     while (memcmp(bytes + at, "PK\x01\x02", 4) ||
            memcmp(bytes + at + 46, "model/data/weights/weight_0", 27))
         at++;
-    bytes[at + 10] = 8;
+    return bytes + at;
+}
+
+Test(archive, compressed, .init = setup, .fini = teardown) {
+    first_weight()[10] = 8;
     refused(NPU_BAD_INPUT, "");
+}
+
+Test(archive, compressed_otherwise, .init = setup, .fini = teardown) {
+    first_weight()[10] = 14;
+    refused(NPU_UNSUPPORTED, "weight_0' is compressed by LZMA (method 14), expected stored");
+    first_weight()[10] = 99;
+    refused(NPU_UNSUPPORTED, "something unknown (method 99)");
+    first_weight()[10] = 0;
+    first_weight()[8] |= 1;
+    refused(NPU_UNSUPPORTED, "weight_0' is encrypted");
+}
+
+static void deflated(void) {
+    struct span file;
+    arena = arena_new();
+    npu_status failed =
+        file_map_in(arena, NPU_TEST_DATA "/pt2/plain-arguments/model.deflated.pt2", &file);
+    cr_assert_null(failed);
+    bytes = arena_copy(arena, file.data, file.size);
+    size = file.size;
+}
+
+// Weights that were unpacked do not stand in the file.
+Test(archive, deflated_entries, .init = deflated, .fini = teardown) {
+    struct graph *g = NULL;
+    npu_status failed = pt2_import_bytes((struct span){bytes, size}, "model.pt2", NULL, arena, &g);
+    cr_assert_null(failed);
+    for (int k = 0; k < g->nvalue; k++)
+        cr_expect(!g->values[k] || !g->values[k]->source, "%s", g->values[k]->name);
+}
+
+Test(archive, deflated_entries_that_are_damaged, .init = deflated, .fini = teardown) {
+    int harmless = 0;
+    for (size_t k = 0; k < size; k += 3) {
+        struct arena *own = arena_new();
+        struct graph *g;
+        bytes[k] ^= 0x5a;
+        npu_status failed = pt2_import_bytes((struct span){bytes, size}, NULL, NULL, own, &g);
+        harmless += !failed; // times, attributes
+        npu_status_free(failed);
+        arena_free(own);
+        bytes[k] ^= 0x5a;
+    }
+    cr_expect(harmless < (int)size / 12, "%d", harmless);
+    size_t local = 0, entry = 0; // both records of the graph, which say how long it is
+    while (memcmp(bytes + local, "PK\x03\x04", 4) || memcmp(bytes + local + 30, "model/models", 12))
+        local++;
+    while (memcmp(bytes + entry, "PK\x01\x02", 4) || memcmp(bytes + entry + 46, "model/models", 12))
+        entry++;
+    bytes[local + 25] = bytes[entry + 27] = 0x7f; // 2 GB
+    refused(NPU_BAD_INPUT, "deflated bytes declare");
+    bytes[local + 25] = bytes[entry + 27] = 0;
+    bytes[local + 22] ^= 1;
+    bytes[entry + 24] ^= 1;
+    refused(NPU_BAD_INPUT, "its deflated bytes are damaged");
 }
