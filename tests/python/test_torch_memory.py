@@ -179,6 +179,21 @@ class Places(Case):
         with torch.no_grad():
             self.same(swap, torch.randn(4), torch.randn(4))
 
+    def test_changes_through_views_that_overlap(self):
+        def through(x):
+            x.expand(2, 4, 6).fill_(2.0)
+            return x * 1
+
+        def windows(x):
+            y = x.unfold(-1, 2, 1)
+            torch._dynamo.graph_break()
+            y.add_(1)
+            return x
+
+        for f in (through, windows):
+            with torch.no_grad():
+                self.same(f, torch.randn(4, 6), silent=False)
+
     def test_after_a_graph_break(self):
         def breaks(x):
             y, z = x.t(), x * 2

@@ -75,6 +75,16 @@ class Layout:
         """Whether it is all of its storage."""
         return self.dense and self.span == (0, self.bytes)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether two of its elements may be the same bytes."""
+        end = 0
+        for s, n in sorted((s, n) for n, s in zip(self.size, self.stride) if n > 1):
+            if s <= end:
+                return True
+            end += (n - 1) * s
+        return False
+
     def covers(self, other: Layout) -> bool:
         """Whether another tensor in the same storage is a view of this one."""
         first, end = other.span
@@ -221,6 +231,16 @@ class _Run(torch.fx.Interpreter):
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm, garbage_collect_values=False)
         self.constants: dict[str, torch.Tensor] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        """A node; what it changes in place must not overlap itself: torch.export would sum up the
+        changes of elements that are the same bytes."""
+        used = [self.env[m] for m in n.all_input_nodes if m.op != "get_attr"]
+        before = [(x, x._version) for x in used if isinstance(x, torch.Tensor)]
+        result = super().run_node(n)
+        if any(x._version != version and Layout.of(x).overlaps for x, version in before):
+            raise NotImplementedError(f"{n.name} changes elements that lie in the same memory")
+        return result
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         """A constant of the graph, faked once."""
