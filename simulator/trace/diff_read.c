@@ -126,15 +126,22 @@ static npu_status layer(const struct reader *r, struct place p, struct place byt
 static npu_status check_sums(const struct reader *r) {
     const struct diff_run *run = r->run;
     uint64_t layers = 0;
+    if (run->cycles && !run->nengine)
+        return npu_fail(BAD_INPUT, "%s: damaged: it has no engines, the run has %" PRIu64 " cycles",
+                        run->file, run->cycles);
     for (size_t i = 0; i < run->nlayer && layers <= run->cycles; i++)
         layers += run->layer[i].cycles;
-    if (run->nlayer && layers != run->cycles)
+    if (layers != run->cycles)
         return npu_fail(BAD_INPUT,
                         "%s: damaged: the cycles of the layers add up to %s%" PRIu64
                         ", the run has %" PRIu64,
                         run->file, layers > run->cycles ? "at least " : "", layers, run->cycles);
     for (size_t i = 0; i < run->nengine; i++) {
         uint64_t sum = 0;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(run->engine[k].name, run->engine[i].name) == 0)
+                return npu_fail(BAD_INPUT, "%s: damaged: the engine %s is there twice", run->file,
+                                run->engine[i].name);
         for (int c = 0; c < TRACE_CLASSES; c++)
             sum += run->engine[i].cycles[c];
         if (sum != run->cycles)
@@ -323,13 +330,32 @@ static npu_status unpack(struct span packed, const char *name, uint8_t **out, si
     return st;
 }
 
+// Reports and traces of runs that ended early say so. A part of a run is no longer or shorter than
+// another run.
+static npu_status ended_early(const struct reader *r, struct place root, struct place other) {
+    static const char *const keys[] = {"fault", "stopped"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *in_report = json_object_get(root.value, keys[i]);
+        const json_t *why = in_report ? in_report : json_object_get(other.value, keys[i]);
+        if (!why) continue;
+        if (i == 0)
+            return npu_fail(BAD_INPUT, "%s: the run ended with a fault, it cannot be compared",
+                            r->run->file);
+        const char *where = json_string_value(why);
+        return npu_fail(BAD_INPUT,
+                        "%s: the run was stopped (%s), so it is a part of one; compare whole runs",
+                        r->run->file, where ? where : "it does not say where");
+    }
+    return NULL;
+}
+
 static npu_status read_root(const struct reader *r, struct place root) {
     const struct diff_run *run = r->run;
     if (!json_is_object(root.value)) return wrong(r, root, "a report or a trace of npusim");
-    const struct place other = member(r, root, "otherData"), fault = member(r, root, "fault");
-    const json_t *ended = fault.value ? fault.value : json_object_get(other.value, "fault");
+    const struct place other = member(r, root, "otherData");
     if (json_object_get(root.value, "kind"))
         return wrong(r, root, "a report or a trace, not a comparison of two");
+    NPU_TRY(ended_early(r, root, other));
     if (json_object_get(other.value, "npusim_trace"))
         NPU_TRY(trace(r, root, other));
     else if (json_object_get(root.value, "schema") && json_object_get(root.value, "engines"))
@@ -339,15 +365,13 @@ static npu_status read_root(const struct reader *r, struct place root) {
                         "%s: neither a report of npusim ('schema' and 'engines') nor a trace of it "
                         "('npusim_trace' in 'otherData')",
                         run->file);
-    if (ended)
-        return npu_fail(BAD_INPUT, "%s: the run ended with a fault, it cannot be compared",
-                        run->file);
     return run->clock_mhz ? NULL : npu_fail(BAD_INPUT, "%s: clock_mhz is 0", run->file);
 }
 
 static npu_status not_json(const struct reader *r, const json_error_t *error, size_t line) {
     if (json_error_code(error) == json_error_out_of_memory)
         return npu_fail(NO_MEMORY, "%s: no memory to read it", r->run->file);
+    if (error->line < 1) return npu_fail(BAD_INPUT, "%s: no JSON: %s", r->run->file, error->text);
     return npu_fail(BAD_INPUT, "%s: line %zu, column %d: no JSON: %s", r->run->file,
                     line + (size_t)error->line, error->column, error->text);
 }
@@ -416,8 +440,17 @@ static void free_bytes(void *bytes) {
     base_free(bytes);
 }
 
+static bool blank(struct span bytes) {
+    for (size_t i = 0; i < bytes.size; i++)
+        if (!bytes.data[i] || !strchr(" \t\r\n", bytes.data[i])) return false;
+    return true;
+}
+
 static npu_status read_any(const struct reader *r, struct span bytes) {
     bool own = false;
+    if (blank(bytes))
+        return npu_fail(BAD_INPUT, "%s: the file is empty; expected a report or a trace of npusim",
+                        r->run->file);
     NPU_TRY(by_lines(r, bytes, &own));
     if (!own) NPU_TRY(whole(r, bytes));
     return check_sums(r);

@@ -314,6 +314,7 @@ static void head(struct json_view *v) {
     json_text(v, "program", v->run->program ? v->run->program : "");
     json_text(v, "target", v->run->target ? v->run->target : "");
     json_text(v, "fault", v->run->fault);
+    json_text(v, "stopped", v->run->stopped);
     number(v, "clock_mhz", (uint64_t)v->run->hw->clock_npu_mhz);
     number(v, "cycles", v->run->cycles);
     number(v, "instructions", v->run->instructions);

@@ -80,11 +80,20 @@ def main():
 
         data = reports[0].read_text()
         for what, damaged in (("cut off", data[:-40]), ("a changed number", data.replace('"cycles": ', '"cycles": 1', 1)),
-                              ("another schema", data.replace('"schema": 1', '"schema": 2')), ("no report", "{}")):
+                              ("another schema", data.replace('"schema": 1', '"schema": 2')), ("no report", "{}"),
+                              ("empty", ""), ("no layers", json.dumps(dict(loaded[0], layers=[]))),
+                              ("no engines", json.dumps(dict(loaded[0], engines=[])))):
             (folder / "bad.json").write_text(damaged)
             done = call(npusim, "--diff", folder / "bad.json", reports[1], "--report", folder / "none.json")
             expect(done.returncode == 3 and "bad.json" in done.stderr, f"{what}: status {done.returncode}, {done.stderr}")
             expect(not (folder / "none.json").exists() and not done.stdout, f"{what}: something was written")
+        # A part of a run is none, as a report and as a trace.
+        part = [folder / "part.json", folder / "part.trace.json"]
+        run(npusim, folder / "O0.npu", "--no-data", "-q", "--break", "cycle:5000", "--report", part[0], f"--trace={part[1]}")
+        for stopped in part:
+            done = call(npusim, "--diff", reports[1], stopped)
+            expect(done.returncode == 3 and "stopped (cycle 5000, --break cycle:5000)" in done.stderr and not done.stdout,
+                   f"{stopped.name}: status {done.returncode}, {done.stderr}")
         for wrong in (["--diff", reports[0]], ["--diff", *reports, "--runs", "2"], [*reports], ["--diff", *reports, reports[0]]):
             expect(call(npusim, *wrong).returncode == 2, f"{wrong} is no wrong usage")
     print(f"{faults} faults")

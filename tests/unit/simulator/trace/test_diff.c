@@ -177,6 +177,7 @@ Test(diff, the_json_can_be_read_and_adds_up) {
     arena_free(a);
 }
 
+#define TWICE "{\"name\":\"mxu\",\"busy_cycles\":100,\"stalls\":{}}"
 #define GOOD LAYER("l", "[]", "o", 100)
 
 Test(diff, damaged_and_foreign_files_are_refused_with_the_place) {
@@ -185,7 +186,8 @@ Test(diff, damaged_and_foreign_files_are_refused_with_the_place) {
         enum npu_code code;
         const char *says;
     } cases[] = {
-        {"", NPU_BAD_INPUT, "line 1"},
+        {"", NPU_BAD_INPUT, "x.json: the file is empty; expected a report"},
+        {" \n", NPU_BAD_INPUT, "x.json: the file is empty; expected a report"},
         {"{\"schema\":1,", NPU_BAD_INPUT, "line 1"},
         {"[]", NPU_BAD_INPUT, "a report or a trace of npusim"},
         {"{\"schema\":\"npuc-report/1\"}", NPU_BAD_INPUT, "neither a report of npusim"},
@@ -206,6 +208,18 @@ Test(diff, damaged_and_foreign_files_are_refused_with_the_place) {
          NPU_UNSUPPORTED, "engines[0].stalls: 'lunch' is no class"},
         {"{\"schema\":1,\"fault\":\"f\",\"clock_mhz\":1,\"cycles\":0,\"engines\":[],\"layers\":[]}",
          NPU_BAD_INPUT, "ended with a fault"},
+        {"{\"schema\":1,\"stopped\":\"cycle 5, --break tag:3\",\"clock_mhz\":1,\"cycles\":0,"
+         "\"engines\":[],\"layers\":[]}",
+         NPU_BAD_INPUT, "the run was stopped (cycle 5, --break tag:3)"},
+        {"{\"otherData\":{\"npusim_trace\":\"1\",\"stopped\":\"cycle 5, --break cycle:5\"},"
+         "\"traceEvents\":[]}",
+         NPU_BAD_INPUT, "the run was stopped (cycle 5, --break cycle:5)"},
+        {REPORT(1000, 100, 60, 40, ""), NPU_BAD_INPUT, "layers add up to 0, the run has 100"},
+        {"{\"schema\":1,\"clock_mhz\":1,\"cycles\":100,\"engines\":[],\"layers\":[" GOOD "]}",
+         NPU_BAD_INPUT, "has no engines, the run has 100 cycles"},
+        {"{\"schema\":1,\"clock_mhz\":1,\"cycles\":100,\"engines\":[" TWICE "," TWICE
+         "],\"layers\":[" GOOD "]}",
+         NPU_BAD_INPUT, "the engine mxu is there twice"},
         {"{\"otherData\":{\"npusim_trace\":\"9\"},\"traceEvents\":[]}", NPU_UNSUPPORTED,
          "version 9"},
         {"{\"otherData\":{\"npusim_trace\":\"1\",\"clock_mhz\":\"1\",\"cycles\":\"9\"},"
@@ -256,18 +270,24 @@ Test(diff, packed_files_are_read_and_broken_ones_refused) {
 #define STATE(class, cycles)                                        \
     "{\"ph\":\"X\",\"cat\":\"state\",\"args\":{\"cycles\":" #cycles \
     ",\"engine\":\"mxu\",\"class\":\"" class "\"}}"
+#define WORK                                                                             \
+    "{\"ph\":\"X\",\"cat\":\"layer\",\"name\":\"l\",\"args\":{\"cycles\":10,\"macs\":0," \
+    "\"mxu_cycles\":0,\"vec_cycles\":0,\"dma_cycles\":0,\"dram_read\":0,\"dram_write\":0}}"
 
 Test(diff, traces_are_read_line_by_line_or_as_a_whole) {
     static const struct {
         const char *text, *says; // NULL: read
     } cases[] = {
-        {HEAD "\n" STATE("busy", 4) ",\n{\"ph\":\"C\"},\n" STATE("idle", 6) "\n]}\n", NULL},
-        {HEAD STATE("busy", 4) "," STATE("idle", 6) "]}", NULL},
-        {HEAD " \n" STATE("busy", 4) ",\n" STATE("idle", 6) "\n]}\n", NULL},
+        {HEAD "\n" STATE("busy", 4) ",\n{\"ph\":\"C\"},\n" STATE("idle", 6) ",\n" WORK "\n]}\n",
+         NULL},
+        {HEAD STATE("busy", 4) "," STATE("idle", 6) "," WORK "]}", NULL},
+        {HEAD " \n" STATE("busy", 4) ",\n" STATE("idle", 6) ",\n" WORK "\n]}\n", NULL},
+        {HEAD "\n" STATE("busy", 4) ",\n" STATE("idle", 6) "\n]}\n", "layers add up to 0"},
+        {HEAD "\n" WORK "\n]}\n", "has no engines"},
         {HEAD "\n" STATE("busy", 4) ",\n" STATE("idle", 6) "\n", "cut off"},
         {HEAD "\n" STATE("busy", 4) ",\n{\"cat\":\"state\",\n]}\n", "line 3"},
         {HEAD "\n" STATE("busy", 4) "\n]}\nmore", "behind its end"},
-        {HEAD "\n" STATE("busy", 4) "\n]}\n", "mxu add up to 4, the run has 10"},
+        {HEAD "\n" STATE("busy", 4) ",\n" WORK "\n]}\n", "mxu add up to 4, the run has 10"},
         {HEAD "\n" STATE("busy", 11) "\n]}\n", "traceEvents[0].args: damaged"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
