@@ -32,6 +32,9 @@ struct diff_layer {
 struct diff_run {
     const char *file, *program, *target;
     uint64_t clock_mhz, cycles;
+    bool host;            ///< a host submitted it, whose time is in latency_us
+    double latency_us;    ///< without noise, as the host sees it; 0: not known, as from a trace
+    uint64_t host_cycles; ///< of `cycles`: all engines waited for the host
     struct diff_engine *engine;
     size_t nengine;
     struct diff_layer *layer; ///< in order of their start
@@ -74,6 +77,13 @@ double diff_us(const struct diff_run *run, uint64_t cycles);
 
 /// By how many microseconds the second run takes longer over a group.
 double diff_group_us(const struct diff *d, const struct diff_group *g);
+
+/// Whether one run's cycles have waits for a host and the other's have not: an eager program
+/// against a compiled one.
+bool diff_mixed(const struct diff *d);
+
+/// Whether a mixed pair can be compared as its hosts see it: both had one, and its time is known.
+bool diff_latencies(const struct diff *d);
 
 const char *diff_match_name(enum diff_match match);
 

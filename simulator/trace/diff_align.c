@@ -23,6 +23,14 @@ double diff_group_us(const struct diff *d, const struct diff_group *g) {
     return diff_us(&d->run[1], g->sum[1].cycles) - diff_us(&d->run[0], g->sum[0].cycles);
 }
 
+bool diff_mixed(const struct diff *d) {
+    return (d->run[0].host_cycles > 0) != (d->run[1].host_cycles > 0);
+}
+
+bool diff_latencies(const struct diff *d) {
+    return d->run[0].host && d->run[0].latency_us > 0 && d->run[1].host && d->run[1].latency_us > 0;
+}
+
 const char *diff_match_name(enum diff_match match) {
     switch (match) {
     case DIFF_NAMED: return "name";

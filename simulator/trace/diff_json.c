@@ -18,8 +18,14 @@ static void run(const struct diff_run *r, const char *key, struct str *s) {
     text(s, "program", r->program);
     str_puts(s, ", ");
     text(s, "target", r->target);
-    str_printf(s, ", \"clock_mhz\": %" PRIu64 ", \"cycles\": %" PRIu64 ", \"time_us\": %.6f},\n",
+    str_printf(s, ", \"clock_mhz\": %" PRIu64 ", \"cycles\": %" PRIu64 ", \"time_us\": %.6f",
                r->clock_mhz, r->cycles, diff_us(r, r->cycles));
+    str_printf(s, ", \"host\": %s, \"host_wait_cycles\": %" PRIu64 ", \"latency_us\": ",
+               r->host ? "true" : "false", r->host_cycles);
+    if (r->latency_us > 0)
+        str_printf(s, "%.6f},\n", r->latency_us);
+    else
+        str_puts(s, "null},\n");
 }
 
 static void engine(const struct diff_engine *a, const struct diff_engine *b, struct str *s) {

@@ -5,18 +5,16 @@
 // Keys that are not needed are ignored, so that newer files with more of them can be read.
 #include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "runtime/base/alloc.h"
 #include "runtime/base/file.h"
 #include "runtime/base/text.h"
 #include "simulator/trace/diff.h"
+#include "simulator/trace/unpack.h"
 
 enum { SCHEMA = 1 };
 #define MOST_CYCLES (INT64_C(1) << 53) // any number above is no count of anything
-#define MOST_BYTES (INT64_C(1) << 31)  // of a file unpacked
 
 struct reader {
     struct arena *a;
@@ -124,13 +122,14 @@ static npu_status layer(const struct reader *r, struct place p, struct place byt
 
 // The sums that hold for every run.
 static npu_status check_sums(const struct reader *r) {
-    const struct diff_run *run = r->run;
+    struct diff_run *run = r->run;
     uint64_t layers = 0;
     if (run->cycles && !run->nengine)
         return npu_fail(BAD_INPUT, "%s: damaged: it has no engines, the run has %" PRIu64 " cycles",
                         run->file, run->cycles);
     for (size_t i = 0; i < run->nlayer && layers <= run->cycles; i++)
         layers += run->layer[i].cycles;
+    run->host_cycles = run->cycles;
     if (layers != run->cycles)
         return npu_fail(BAD_INPUT,
                         "%s: damaged: the cycles of the layers add up to %s%" PRIu64
@@ -149,7 +148,10 @@ static npu_status check_sums(const struct reader *r) {
                             "%s: damaged: the cycles of %s add up to %" PRIu64
                             ", the run has %" PRIu64,
                             run->file, run->engine[i].name, sum, run->cycles);
+        if (run->engine[i].cycles[TRACE_HOST] < run->host_cycles)
+            run->host_cycles = run->engine[i].cycles[TRACE_HOST];
     }
+    run->host |= run->host_cycles > 0;
     return NULL;
 }
 
@@ -172,6 +174,29 @@ static npu_status report_engine(const struct reader *r, struct place p, struct d
     return NULL;
 }
 
+// Microseconds; 0 where the key is missing.
+static npu_status time_of(const struct reader *r, struct place of, const char *key, double *out) {
+    const struct place p = member(r, of, key);
+    *out = 0;
+    if (!p.value) return NULL;
+    *out = json_is_number(p.value) ? json_number_value(p.value) : -1;
+    return *out >= 0 ? NULL : wrong(r, p, "a number from 0 on");
+}
+
+// An eager program says what it had to do with a host; of a compiled one, the latency is longer
+// than the device took.
+static npu_status report_host(const struct reader *r, struct place root) {
+    struct diff_run *run = r->run;
+    const struct place eager = member(r, root, "eager");
+    if (eager.value) {
+        run->host = json_is_string(json_object_get(eager.value, "host_model"));
+        return time_of(r, eager, "latency_us", &run->latency_us);
+    }
+    NPU_TRY(time_of(r, member(r, root, "runs"), "quiet_us", &run->latency_us));
+    run->host = run->clock_mhz && run->latency_us > diff_us(run, run->cycles) + 1e-6;
+    return NULL;
+}
+
 static npu_status report(const struct reader *r, struct place root) {
     struct diff_run *run = r->run;
     struct place list;
@@ -184,6 +209,7 @@ static npu_status report(const struct reader *r, struct place root) {
     NPU_TRY(text_of(r, root, "target", &run->target));
     NPU_TRY(count_of(r, root, "clock_mhz", &run->clock_mhz));
     NPU_TRY(count_of(r, root, "cycles", &run->cycles));
+    NPU_TRY(report_host(r, root));
     NPU_TRY(list_of(r, root, "engines", &list));
     run->engine = ARENA_ARRAY(r->a, struct diff_engine, json_array_size(list.value) + 1);
     for (size_t i = 0; i < json_array_size(list.value); i++)
@@ -296,38 +322,6 @@ static npu_status trace(const struct reader *r, struct place root, struct place 
 
 static void release(void *json) {
     json_decref(json);
-}
-
-static npu_status unpack(struct span packed, const char *name, uint8_t **out, size_t *size) {
-    z_stream z = {0};
-    if (packed.size > UINT_MAX || inflateInit2(&z, 15 + 16) != Z_OK)
-        return npu_fail(NO_MEMORY, "%s: cannot be unpacked", name);
-    z.next_in = (Bytef *)(uintptr_t)packed.data;
-    z.avail_in = (uInt)packed.size;
-    size_t cap = 0;
-    int result = Z_OK;
-    npu_status st = NULL;
-    while (!st && result == Z_OK) {
-        if (*size == cap) {
-            const size_t wanted = cap ? cap * 2 : 65536;
-            uint8_t *grown = wanted > MOST_BYTES ? NULL : base_realloc(*out, wanted);
-            if (!grown) {
-                st = wanted > MOST_BYTES ? npu_fail(BAD_INPUT, "%s: unpacks to over 2 GiB", name)
-                                         : npu_fail(NO_MEMORY, "%s: no memory to unpack it", name);
-                break;
-            }
-            *out = grown;
-            cap = wanted;
-        }
-        z.next_out = *out + *size;
-        z.avail_out = (uInt)(cap - *size);
-        result = inflate(&z, Z_NO_FLUSH);
-        *size = cap - z.avail_out;
-    }
-    inflateEnd(&z);
-    if (!st && result != Z_STREAM_END)
-        st = npu_fail(BAD_INPUT, "%s: damaged: the packed data is broken or cut off", name);
-    return st;
 }
 
 // Reports and traces of runs that ended early say so. A part of a run is no longer or shorter than
@@ -464,7 +458,7 @@ npu_status diff_parse(struct arena *a, struct span bytes, const char *name, stru
     struct arena *unpacking = arena_scratch(a);
     uint8_t *unpacked = NULL;
     size_t size = 0;
-    npu_status st = unpack(bytes, name, &unpacked, &size);
+    npu_status st = trace_unpack(bytes, name, &unpacked, &size);
     if (unpacked) arena_defer(unpacking, free_bytes, unpacked);
     if (!st) st = read_any(&r, (struct span){unpacked, size});
     arena_free(unpacking);

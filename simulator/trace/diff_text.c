@@ -41,6 +41,41 @@ static double percent(double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0;
 }
 
+static void verdict(struct str *s, double a, double b) {
+    if (b < a && b > 0)
+        str_printf(s, "B takes %.3f us less than A (%.1f %%): %.2f times as fast\n", a - b,
+                   percent(b - a, a), a / b);
+    else if (b > a && a > 0)
+        str_printf(s, "B takes %.3f us more than A (+%.1f %%): %.2f times as long\n", b - a,
+                   percent(b - a, a), b / a);
+    else
+        str_puts(s, "both take the same time\n");
+}
+
+// Like is compared with like: an eager program's cycles have the waits for its host, a compiled
+// one's have none.
+static void headline(const struct diff *d, struct str *s) {
+    const struct diff_run *r = d->run;
+    double us[2];
+    for (int side = 0; side < 2; side++)
+        us[side] = diff_us(&r[side], r[side].cycles);
+    if (diff_mixed(d) && diff_latencies(d)) {
+        str_printf(s, "latency as the host sees it: A %.3f us, B %.3f us\n", r[0].latency_us,
+                   r[1].latency_us);
+        us[0] = r[0].latency_us;
+        us[1] = r[1].latency_us;
+    } else if (diff_mixed(d)) {
+        const int side = r[0].host_cycles ? 0 : 1;
+        const double waits = diff_us(&r[side], r[side].host_cycles);
+        str_printf(s,
+                   "%c's time includes %.3f us of waiting for its host, %c's has no host in it "
+                   "(npusim --versus gives both one)\nwithout these waits ",
+                   'A' + side, waits, 'B' - side);
+        us[side] -= waits;
+    }
+    verdict(s, us[0], us[1]);
+}
+
 static void header(const struct diff *d, struct str *s) {
     for (int side = 0; side < 2; side++) {
         const struct diff_run *r = &d->run[side];
@@ -52,16 +87,7 @@ static void header(const struct diff *d, struct str *s) {
         str_printf(s, ", %" PRIu64 " MHz: %s cycles, %.3f us\n", r->clock_mhz,
                    text_format_grouped(n, r->cycles), diff_us(r, r->cycles));
     }
-    const double a = diff_us(&d->run[0], d->run[0].cycles),
-                 b = diff_us(&d->run[1], d->run[1].cycles);
-    if (b < a && b > 0)
-        str_printf(s, "B takes %.3f us less than A (%.1f %%): %.2f times as fast\n", a - b,
-                   percent(b - a, a), a / b);
-    else if (b > a && a > 0)
-        str_printf(s, "B takes %.3f us more than A (+%.1f %%): %.2f times as long\n", b - a,
-                   percent(b - a, a), b / a);
-    else
-        str_puts(s, "both take the same time\n");
+    headline(d, s);
     if (strcmp(d->run[0].program, d->run[1].program))
         str_puts(s, "the two are different programs\n");
 }
@@ -131,7 +157,7 @@ static void engines(const struct diff *d, struct str *s) {
 }
 
 static void label(struct str *s, const struct diff_layer *l) {
-    str_shown(s, *l->name ? l->name : "(instructions of no layer)");
+    str_shown(s, *l->name ? l->name : "(no layer)");
 }
 
 // Names of a group: the longest layer of B, or of A when B has none, and how many there are.

@@ -78,6 +78,25 @@ def main():
         back = json.load(open(folder / "back.json"))
         expect(back["difference_us"] == -diff["difference_us"], "the other way round is not the negative")
 
+        # An eager program's cycles have its host's time, a compiled one's have none.
+        eager = folder / "eager.json"
+        run(npuc, model, "--target", target, "--eager", "-q", "-o", folder / "eager.npu")
+        run(npusim, folder / "eager.npu", "--no-data", "-q", "--report", eager, f"--trace={folder / 'eager.trace.json'}")
+        wait = json.load(open(eager))["eager"]["bubble_cycles"]
+        for one in (eager, folder / "eager.trace.json"):
+            text = run(npusim, "--diff", one, reports[1], "--report", out)
+            expect("waiting for its host, B's has no host in it" in text and "\nwithout these waits B takes" in text, text)
+            sides = json.load(open(out))
+            expect((sides["a"]["host"], sides["a"]["host_wait_cycles"], sides["b"]["host"]) == (True, wait, False), "who has a host")
+        model_file = pathlib.Path(__file__).resolve().parents[2] / "simulator/noise/host_default.json"
+        run(npusim, folder / "O2.npu", "--no-data", "-q", "--host", model_file, "--report", folder / "hosted.json")
+        text = run(npusim, "--diff", eager, folder / "hosted.json", "--report", out)
+        latency = [json.load(open(out))[side]["latency_us"] for side in "ab"]
+        expect(f"\nB takes {latency[0] - latency[1]:.3f} us less than A" in text, text)
+        run(npusim, folder / "eager.npu", "--versus", folder / "O2.npu", "--no-data", "-q", "--report", folder / "versus.json")
+        runs = json.load(open(folder / "versus.json"))["runs"]
+        expect(abs(runs["quiet_us"] - latency[0]) + abs(runs["versus"]["quiet_us"] - latency[1]) < 1e-5, "--versus has other latencies")
+
         data = reports[0].read_text()
         for what, damaged in (("cut off", data[:-40]), ("a changed number", data.replace('"cycles": ', '"cycles": 1', 1)),
                               ("another schema", data.replace('"schema": 1', '"schema": 2')), ("no report", "{}"),

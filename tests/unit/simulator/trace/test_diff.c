@@ -106,6 +106,17 @@ Test(diff, words_of_a_file_are_shown) {
     arena_free(a);
 }
 
+Test(diff, what_belongs_to_no_layer_is_called_as_in_the_cycle_report) {
+    struct arena *a = arena_new();
+    const char *text = REPORT(1000, 100, 60, 40, LAYER("", "[]", "", 100));
+    const struct diff d = compare(a, text, REPORT(1000, 90, 60, 30, LAYER("", "[]", "", 90)));
+    struct str s = {0};
+    diff_text(&d, &s);
+    cr_expect(strstr(str_text(&s), "  (no layer)\n"), "%s", str_text(&s));
+    str_free(&s);
+    arena_free(a);
+}
+
 Test(diff, without_common_names_the_order_counts) {
     struct arena *a = arena_new();
     const struct diff d =
@@ -142,6 +153,60 @@ Test(diff, other_clocks_are_compared_as_time) {
     cr_expect(strstr(str_text(&s), "          100           50          -50   -50.0"), "%s",
               str_text(&s)); // ns
     str_free(&s);
+    arena_free(a);
+}
+
+// A report of one engine that waits for its host, or of one that does not, and what follows.
+#define HOSTED(cycles, busy, host, more)                                                      \
+    "{\"schema\":1,\"program\":\"p\",\"target\":\"t\",\"clock_mhz\":1000,\"cycles\":" #cycles \
+    ",\"engines\":[{\"name\":\"mxu\",\"busy_cycles\":" #busy ",\"stalls\":{\"host\":" #host   \
+    "}}],\"layers\":[" LAYER("l", "[]", "o", cycles) "]" more "}"
+#define EAGER HOSTED(1000, 200, 800, ",\"eager\":{\"host_model\":\"m\",\"latency_us\":1.25}")
+
+// Cycles with waits for a host are not held against cycles without.
+Test(diff, a_host_on_one_side_is_named) {
+    static const struct {
+        const char *a, *b, *says;
+        bool mixed;
+    } cases[] = {
+        {EAGER, HOSTED(100, 100, 0, ",\"runs\":{\"quiet_us\":0.1}"),
+         "A's time includes 0.800 us of waiting for its host, B's has no host in it (npusim "
+         "--versus gives both one)\nwithout these waits B takes 0.100 us less than A (-50.0 %): "
+         "2.00 times as fast\n",
+         true},
+        {HOSTED(100, 100, 0, ""), EAGER,
+         "B's time includes 0.800 us of waiting for its host, A's has no host in it (npusim "
+         "--versus gives both one)\nwithout these waits B takes 0.100 us more than A (+100.0 %): "
+         "2.00 times as long\n",
+         true},
+        {EAGER, HOSTED(100, 100, 0, ",\"runs\":{\"quiet_us\":0.25}"),
+         "latency as the host sees it: A 1.250 us, B 0.250 us\nB takes 1.000 us less than A "
+         "(-80.0 %): 5.00 times as fast\n",
+         true},
+        {EAGER, EAGER, " us\nboth take the same time\n", false},
+        {EAGER, HOSTED(500, 200, 300, ""),
+         " us\nB takes 0.500 us less than A (-50.0 %): 2.00 times as fast\n", false},
+        {HOSTED(100, 100, 0, ""), HOSTED(100, 100, 0, ",\"runs\":{\"quiet_us\":0.25}"),
+         " us\nboth take the same time\n", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena *a = arena_new();
+        const struct diff d = compare(a, cases[i].a, cases[i].b);
+        struct str s = {0};
+        diff_text(&d, &s);
+        cr_expect_eq(diff_mixed(&d), cases[i].mixed, "case %zu", i);
+        cr_expect(strstr(str_text(&s), cases[i].says), "case %zu: '%s' in\n%s", i, cases[i].says,
+                  str_text(&s));
+        str_free(&s);
+        arena_free(a);
+    }
+    struct arena *a = arena_new();
+    struct diff_run run;
+    npu_status st =
+        diff_parse(a, bytes(HOSTED(9, 9, 0, ",\"runs\":{\"quiet_us\":\"x\"}")), "x", &run);
+    cr_expect_eq(npu_status_code(st), NPU_BAD_INPUT);
+    cr_expect(st && strstr(npu_status_message(st), "runs.quiet_us: expected a number from 0 on"));
+    npu_status_free(st);
     arena_free(a);
 }
 
