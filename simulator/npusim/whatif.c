@@ -116,12 +116,6 @@ static npu_status rerun(struct npusim *s, const struct npusim_list *set, double 
     return st;
 }
 
-// Cycles in which an eager program's device waits for the host: time that no clock of the NPU
-// changes.
-static double host_cycles(const struct trace_run *run) {
-    return run->nengine ? (double)run->engine[0].cycles[TRACE_HOST] : 0;
-}
-
 npu_status npusim_whatif(struct npusim *s, unsigned set, const struct trace_run *run,
                          const struct trace_log *log, struct trace_whatif **out, size_t *count) {
     struct critical *path;
@@ -136,11 +130,13 @@ npu_status npusim_whatif(struct npusim *s, unsigned set, const struct trace_run 
         if (!(set >> i & 1U) || !changes(s, run->hw, rows[i].changes, &settings, &w.change))
             continue;
         double mhz = (double)run->hw->clock_npu_mhz, cycles;
-        if (strncmp(rows[i].changes, "clock.", 6) == 0) mhz *= c.memory;
+        if (strncmp(rows[i].changes, "clock.", 6) == 0) {
+            mhz *= c.memory;
+            c.host = c.memory; // neither has the NPU's clock
+        }
         if (c.earlier_ps > 0) c.earlier_ps *= (double)run->hw->dram_latency_ps;
         st = critical_predict(path, &c, &cycles);
-        const double host = host_cycles(run);
-        w.predicted_us = (cycles - host) / mhz + host / (double)run->hw->clock_npu_mhz;
+        w.predicted_us = cycles / mhz;
         if (!st) st = rerun(s, &settings, &w.rerun_us);
         if (!st) (*out)[(*count)++] = w;
     }

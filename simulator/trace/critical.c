@@ -162,6 +162,7 @@ static int64_t changed_lag(const struct critical_graph *g, const struct path_edg
     switch ((enum critical_kind)x->kind) {
     case CRITICAL_DISPATCH:
     case CRITICAL_QUEUE: return (int64_t)((double)x->lag * factor(c->decode));
+    case CRITICAL_HOST: return (int64_t)((double)x->lag * factor(c->host));
     case CRITICAL_SLOT: return c->no_queue ? INT64_MIN / 2 : x->lag;
     case CRITICAL_SIGNAL: {
         const int64_t wanted = g->run->hw->cp_semaphore;

@@ -17,6 +17,11 @@
 //              are known too
 //   barrier    BARRIER, HALT: everything handed out is done
 //
+// An eager program's launches have two moments too: made by the host, started by the device. The
+// first waits for the launch before it to be made, plus the host's own work, and for room in the
+// host's queue (both: host); the second for the first (host) and for the end of the launch before
+// (barrier). What the host does takes as long on any machine.
+//
 // What remains (fetching, arbitration) stays with the instruction. Steps of the path add up to the
 // run's length.
 #ifndef SIMULATOR_TRACE_CRITICAL_H
@@ -32,9 +37,11 @@ enum critical_kind {
     CRITICAL_RESULT,
     CRITICAL_SIGNAL,
     CRITICAL_BARRIER,
+    CRITICAL_HOST,
 };
 
-/// A step: between two moments the path was with this instruction.
+/// A step: between two moments the path was with this instruction, or with the host for the launch
+/// that it is of.
 struct critical_step {
     uint32_t insn; ///< number among the log's instructions, in order of start
     enum critical_kind kind;
@@ -70,7 +77,8 @@ struct critical_change {
     bool no_refresh;        ///< nor does refresh: its share of the DMA engines' waits goes
     double decode;          ///< command processor
     bool no_latency;        ///< signals are seen at once
-    bool no_queue;          ///< queues never fill
+    bool no_queue;          ///< engines' queues never fill
+    double host;            ///< what the host does, in cycles of the changed machine's clock
 };
 
 /// Length of the run with that change, by the longest path. NO_MEMORY.

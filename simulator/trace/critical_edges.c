@@ -16,11 +16,14 @@ struct header {
     uint16_t wait_value[2];
 };
 
-// A moment of an instruction, for sorting.
+// What a node is. Of one launch and one time, in this order.
+enum rank { ORIGIN, MADE, STARTED, ENTER, BEGIN };
+
+// A moment of an instruction or a launch, for sorting.
 struct moment {
     uint64_t time, order; // order: job and number in program order
-    uint32_t insn;
-    bool begin;
+    uint32_t of;
+    enum rank rank;
 };
 
 // A signal of a semaphore in the order of its signaller: the count with it, who, when.
@@ -100,26 +103,75 @@ static int by_moment(const void *a, const void *b) {
     const struct moment *x = a, *y = b;
     if (x->time != y->time) return x->time < y->time ? -1 : 1;
     if (x->order != y->order) return x->order < y->order ? -1 : 1;
-    return (int)x->begin - (int)y->begin;
+    return (int)x->rank - (int)y->rank;
+}
+
+// First instruction of a launch in program order; g->n: none ran.
+static size_t first_of(const struct builder *b, const struct trace_event *launch) {
+    const struct critical_graph *g = b->g;
+    size_t lo = 0, hi = g->n;
+    while (lo < hi) {
+        const size_t mid = (lo + hi) / 2;
+        if (g->event[b->sequence[mid]]->seq < launch->seq)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+// The instruction that stands for a launch: the first one of its layer.
+static uint32_t insn_of(const struct builder *b, size_t launch) {
+    const struct critical_graph *g = b->g;
+    const size_t first = first_of(b, g->launch[launch].event),
+                 end = launch + 1 < g->nlaunch ? first_of(b, g->launch[launch + 1].event) : g->n;
+    for (size_t k = first; k < end; k++)
+        if (g->event[b->sequence[k]]->tag == g->launch[launch].event->tag) return b->sequence[k];
+    return b->sequence[first < g->n ? first : g->n - 1];
+}
+
+// Moments of the host: the start of the run, and of each launch two.
+static size_t host_moments(const struct builder *b, struct moment *m) {
+    const struct critical_graph *g = b->g;
+    size_t n = 0;
+    if (g->nlaunch) m[n++] = (struct moment){0};
+    for (uint32_t i = 0; i < g->nlaunch; i++) {
+        const struct trace_event *e = g->launch[i].event;
+        const size_t first = first_of(b, e);
+        const uint64_t order = first < g->n ? b->order[b->sequence[first]] : UINT64_MAX;
+        m[n++] = (struct moment){e->done, order, i, MADE};
+        m[n++] = (struct moment){e->issued, order, i, STARTED};
+    }
+    return n;
+}
+
+static size_t node_count(const struct critical_graph *g) {
+    return 2 * g->n + 2 * g->nlaunch + (g->nlaunch != 0);
 }
 
 static npu_status make_nodes(struct builder *b) {
     struct critical_graph *g = b->g;
-    const size_t n = g->n;
-    struct moment *m = base_alloc_array(2 * n + 1, sizeof *m);
-    uint64_t *at = base_alloc_array(2 * n + 1, sizeof *at);
-    npu_status st = m && at ? NULL : no_memory(n);
-    for (size_t i = 0; !st && i < n; i++) {
-        m[2 * i] = (struct moment){enter_time(g->event[i]), b->order[i], (uint32_t)i, false};
-        m[2 * i + 1] = (struct moment){begin_time(g->event[i]), b->order[i], (uint32_t)i, true};
+    const size_t most = node_count(g);
+    size_t n = 0;
+    struct moment *m = base_alloc_array(most + 1, sizeof *m);
+    uint64_t *at = base_alloc_array(most + 1, sizeof *at);
+    npu_status st = m && at ? NULL : no_memory(g->n);
+    for (size_t i = 0; !st && i < g->n; i++) {
+        m[n++] = (struct moment){enter_time(g->event[i]), b->order[i], (uint32_t)i, ENTER};
+        m[n++] = (struct moment){begin_time(g->event[i]), b->order[i], (uint32_t)i, BEGIN};
     }
-    if (!st) qsort(m, 2 * n, sizeof *m, by_moment);
-    for (size_t k = 0; !st && k < 2 * n; k++) {
+    if (!st) {
+        n += host_moments(b, m + n);
+        qsort(m, n, sizeof *m, by_moment);
+    }
+    for (size_t k = 0; !st && k < n; k++) {
+        uint32_t *const node[] = {
+            [MADE] = g->made, [STARTED] = g->started, [ENTER] = g->enter, [BEGIN] = g->begin};
         at[k] = m[k].time;
-        g->insn[k] = m[k].insn;
-        (m[k].begin ? g->begin : g->enter)[m[k].insn] = (uint32_t)k;
+        g->insn[k] = m[k].rank >= ENTER ? m[k].of : insn_of(b, m[k].of);
+        if (m[k].rank != ORIGIN) node[m[k].rank][m[k].of] = (uint32_t)k;
     }
-    if (!st) st = path_init(&g->path, 2 * n, at);
+    if (!st) st = path_init(&g->path, n, at);
     base_free(m);
     base_free(at);
     return st;
@@ -242,6 +294,26 @@ static void signal_edges(struct builder *b, uint32_t insn) {
     }
 }
 
+// The host makes one launch after the other, as far as its queue has room; the device starts a
+// launch that is made when the one before is over.
+static void host_edges(struct builder *b) {
+    const struct critical_graph *g = b->g;
+    for (size_t i = 0; i < g->nlaunch; i++) {
+        const struct critical_launch *l = &g->launch[i];
+        const size_t first = first_of(b, l->event);
+        edge(b, i ? g->made[i - 1] : 0, g->made[i], l->lag, CRITICAL_HOST);
+        if (l->place < i) edge(b, g->started[l->place], g->made[i], 0, CRITICAL_HOST);
+        if (first && first <= g->n)
+            edge(b, g->begin[b->sequence[first - 1]], g->started[i], 0, CRITICAL_BARRIER);
+        edge(b, g->made[i], g->started[i], 0, CRITICAL_HOST);
+        if (first >= g->n) continue;
+        const uint32_t insn = b->sequence[first];
+        const struct trace_event *e = g->event[insn];
+        edge(b, g->started[i], g->enter[insn], on_cp(e) ? 0 : decode_cycles(b, e),
+             CRITICAL_DISPATCH);
+    }
+}
+
 // One submission: sequence[from .. to).
 static bool job_edges(struct builder *b, size_t from, size_t to, uint32_t *const own[]) {
     const struct critical_graph *g = b->g;
@@ -253,7 +325,7 @@ static bool job_edges(struct builder *b, size_t from, size_t to, uint32_t *const
     for (size_t k = from; k < to; k++) {
         const uint32_t insn = b->sequence[k];
         const struct trace_event *e = g->event[insn];
-        if (k) dispatch_edge(b, b->sequence[k - 1], insn);
+        if (k > from || (k && !g->nlaunch)) dispatch_edge(b, b->sequence[k - 1], insn);
         if (!on_cp(e)) {
             engine_edges(b, own[e->engine], n[e->engine], insn);
             own[e->engine][n[e->engine]++] = insn;
@@ -291,6 +363,7 @@ static npu_status make_edges(struct builder *b) {
     }
     for (int x = 0; x < ISA_ENGINES; x++)
         base_free(own[x]);
+    if (ok) host_edges(b);
     return ok ? path_settle(&g->path) : no_memory(g->n);
 }
 
@@ -310,10 +383,13 @@ npu_status critical_graph_init(struct critical_graph *g, const struct trace_run 
     g->event = base_alloc_array(g->n + 1, sizeof *g->event);
     g->enter = base_alloc_array(g->n + 1, sizeof *g->enter);
     g->begin = base_alloc_array(g->n + 1, sizeof *g->begin);
-    g->insn = base_alloc_array(2 * g->n + 1, sizeof *g->insn);
+    NPU_TRY(critical_launches(run, log, &g->launch, &g->nlaunch));
+    g->made = base_alloc_array(g->nlaunch + 1, sizeof *g->made);
+    g->started = base_alloc_array(g->nlaunch + 1, sizeof *g->started);
+    g->insn = base_alloc_array(node_count(g) + 1, sizeof *g->insn);
     struct builder *b = base_alloc(sizeof *b);
     npu_status st = NULL;
-    if (b && g->event && g->enter && g->begin && g->insn) {
+    if (b && g->event && g->enter && g->begin && g->insn && g->made && g->started) {
         size_t n = 0;
         for (size_t i = 0; i < log->count; i++)
             if (log->event[i].kind == TRACE_EVENT_INSN) g->event[n++] = &log->event[i];
@@ -340,6 +416,9 @@ void critical_graph_deinit(struct critical_graph *g) {
     base_free(g->enter);
     base_free(g->begin);
     base_free(g->insn);
+    base_free(g->launch);
+    base_free(g->made);
+    base_free(g->started);
     path_deinit(&g->path);
     *g = (struct critical_graph){0};
 }

@@ -226,6 +226,34 @@ def test_jitter(browser, folder):
     quiet(page, "jitter")
 
 
+def host_bound(browser, folder):
+    """The device hides behind the host: path, slack and predictions say so."""
+    path, report = make(folder, "resnet-tiny", compiled=("--eager",))
+    page = browser.open("file://" + path)
+    shares = page.js("[...document.querySelectorAll('#critical .stack div')].map(d => d.getAttribute('aria-label'))")
+    expect_true("the host is on the path", shares[0].startswith("host ") and float(shares[0].split()[1].rstrip("%\u202f")) > 99, shares)
+    expect_true("and named", "host 100.0" in page.js("document.querySelector('#critical .note').textContent"))
+    expect("the path adds up", page.js("npusim.model.d.step.cycles.reduce((a, b) => a + b, 0)"), report["cycles"])
+    expect("layers on it too", page.js("Math.round(npusim.model.layers.reduce((a, l) => a + l.path, 0))"), report["cycles"])
+    # A launch may come later by all that the device waits for the host from its end on.
+    begin, slack = page.js("[...npusim.model.host.begin]"), page.js("npusim.model.host.layer.length && [...npusim.model.host.layer].map(l => npusim.model.layers[l].slack)")
+    ends = page.js("""[...npusim.model.host.begin].map((b, k) => { const m = npusim.model, next = m.host.begin[k + 1] ?? Infinity; let end = 0;
+        for (let i = 0; i < m.d.n; i++) if (m.c.start[i] >= b && m.c.start[i] < next) end = Math.max(end, m.c.start[i] + m.c.done[i]); return end; })""")
+    gaps = [b - e for b, e in zip(begin[1:], ends)]
+    expect_true("launches that the device waits for", all(g >= 0 for g in gaps) and len(gaps) > 10, gaps)
+    expect("the launch before the last: until the last one starts", slack[-2], gaps[-1])
+    expect("slack of launches", slack[:-1], [sum(gaps[k:]) for k in range(len(gaps))])
+    for w in page.js("npusim.model.tables.whatif"):
+        expect_true(f"predicted {w['title']}", abs(w["predicted_us"] / w["rerun_us"] - 1) < 0.005, w)
+    page.frame()
+    ink = page.js("""(() => { const c = document.getElementById('canvas'), r = devicePixelRatio; timeline.draw();
+        const y = timeline.laneMiddle('host') - 20 * 0.35 - 3; const d = c.getContext('2d').getImageData(timeline.LEFT * r, y * r, timeline.plotWidth() * r, 1).data;
+        const ink = parseInt(theme.colours().ink.slice(1), 16); let n = 0;
+        for (let i = 0; i < d.length; i += 4) n += (d[i] << 16 | d[i + 1] << 8 | d[i + 2]) === ink; return n / (d.length / 4); })()""")
+    expect_true("the black line is above the host's lane", ink > 0.98, ink)
+    quiet(page, "host bound")
+
+
 def test_host(browser, folder):
     """An eager program: the host's lane, from the same events as the Perfetto trace."""
     path, report = make(folder, "modernbert-tiny", compiled=("--eager",))
@@ -250,6 +278,7 @@ def test_host(browser, folder):
     expect("a click chooses the layer", page.js("npusim.model.layers[view.state.layer].title"), made[k]["args"]["layer"])
     tiles = page.js("document.getElementById('tiles').textContent")
     expect_true("tiles of the host", "Launches" in tiles and f"{100 * report['eager']['bubble_cycles'] / report['cycles']:.1f}" in tiles, tiles)
+    host_bound(browser, folder)
     quiet(page, "host")
 
 

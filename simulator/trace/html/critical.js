@@ -3,30 +3,34 @@
 "use strict";
 
 const critical = (() => {
-  const WAYS = ["dispatch", "room in a queue", "queue", "engine", "result", "signal", "end of all"];
-  let perEngine = new Map(); // engine -> { from, to } of the path's steps there
+  const WAYS = ["dispatch", "room in a queue", "queue", "engine", "result", "signal", "end of all", "host"];
+  const HOST = WAYS.indexOf("host");
+  let perEngine = new Map(); // engine, or "host" -> { from, to } of the path's steps there
 
   // What the path spends where. Steps follow each other without gaps, so all of it adds up.
   function sums(m) {
     const s = m.d.step, work = new Float64Array(m.tables.engines.length), layer = new Float64Array(m.layers.length);
-    let latency = 0, other = 0, at = 0;
+    let latency = 0, other = 0, host = 0, at = 0;
     perEngine = new Map(m.tracks.map((t) => [t.engine, { from: [], to: [] }]));
+    perEngine.set("host", { from: [], to: [] });
     const spans = m.tables.engines.map((_, e) => perEngine.get(e));
     for (let k = 0; k < s.insn.length; k++) {
-      const i = s.insn[k], own = s.cycles[k] - s.latency[k] - s.other[k], e = m.c.engine[i];
-      work[e] += own;
+      const i = s.insn[k], own = s.cycles[k] - s.latency[k] - s.other[k], e = m.c.engine[i], hosts = s.kind[k] === HOST;
+      if (hosts) host += own;
+      else work[e] += own;
       latency += s.latency[k];
       other += s.other[k];
       const l = m.layerOf(i);
       if (l >= 0) layer[l] += s.cycles[k];
-      if (own && spans[e]) {
-        spans[e].from.push(at);
-        spans[e].to.push(at + own);
+      const span = hosts ? perEngine.get("host") : spans[e];
+      if (own && span) {
+        span.from.push(at);
+        span.to.push(at + own);
       }
       at += s.cycles[k];
     }
     m.layers.forEach((l, i) => { l.path = layer[i]; });
-    return { engine: new Map([...work.entries()]), latency, other };
+    return { engine: new Map([...work.entries()]), latency, other, host };
   }
 
   function slack(m) {
@@ -54,6 +58,7 @@ const critical = (() => {
   function pathBar(m, sum) {
     const parts = [...sum.engine].filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1])
       .map(([e, n]) => [m.tables.engines[e], n, `work of ${m.tables.engines[e]} that the end waits for`, theme.series(e)]);
+    if (sum.host) parts.unshift(["host", sum.host, "work of the host: launches that the device and the end wait for", theme.state("host")]);
     if (sum.latency) parts.push(["signals", sum.latency, "signals on their way between engines", theme.state("wait_semaphore")]);
     if (sum.other) parts.push(["other", sum.other, "fetching and arbitration that no dependence explains", theme.state("queue_empty")]);
     return [el("div", { class: "stack", style: "height:28px" }, parts.map(([name, n, meaning, colour]) => {
@@ -102,7 +107,7 @@ const critical = (() => {
       ...pathBar(m, sum),
       el("div", { class: "two uneven" },
         el("div", {}, el("h3", {}, "Layers on the path"), el("div", { class: "scroll" }, layerTable(m)),
-          el("p", { class: "note" }, "slack: cycles by which all of the layer could come later without the end moving.")),
+          el("p", { class: "note" }, "slack: cycles by which all of the layer could come later without the end moving." + (sum.host ? " What the host does on the path counts for the layer that it launches." : ""))),
         el("div", {}, el("h3", {}, "What if"), el("div", { class: "scroll" }, whatifs(m)),
           el("p", { class: "note" }, "Each line is the same program on a machine with other parameters. Predicted: the longest path with other durations, from this run's log alone. Run again: the program timed on that machine (upper bar). The program stays as compiled for the machine of this run; compiling it for the other one may gain more."))));
   }

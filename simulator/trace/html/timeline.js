@@ -246,8 +246,8 @@ const timeline = (() => {
   function drawPath(paint) {
     if (!m.d.step.insn || !$("path").checked) return;
     for (const lane of lanes) {
-      if (!lane.track) continue;
-      critical.spans(lane.track.engine, view.state.from, view.state.to, plotWidth(), (from, to) => {
+      if (!lane.track && lane.kind !== "host") continue;
+      critical.spans(lane.track ? lane.track.engine : "host", view.state.from, view.state.to, plotWidth(), (from, to) => {
         const x0 = Math.max(LEFT, toX(from)), x1 = Math.min(LEFT + plotWidth(), toX(to));
         if (x1 < LEFT || x0 > LEFT + plotWidth()) return;
         g.fillStyle = paint.ink;

@@ -236,3 +236,99 @@ Test(critical, nothing_without_code) {
     critical_free(c);
     trace_log_free(&p.log);
 }
+
+// A launch of an eager program: a SYNC of the matrix engine and a HALT. The host makes it from
+// `begin` to `made`, the device is at it from `from` to `to`, 10 cycles of which are not the SYNC.
+static void launch(struct program *p, uint64_t begin, uint64_t made, uint64_t from, uint64_t to) {
+    trace_log_add(&p->log, &(struct trace_event){.kind = TRACE_EVENT_DISPATCH,
+                                                 .engine = ISA_ENGINE_CP,
+                                                 .seq = p->log.count + 1,
+                                                 .start = begin,
+                                                 .done = made,
+                                                 .issued = from,
+                                                 .wait_engine = -1,
+                                                 .cause_seq = TRACE_NO_SEQ});
+    const uint32_t product = put(p, ISA_OP_SYNC, ISA_ENGINE_MXU, 0, 0);
+    const uint32_t halt = put(p, ISA_OP_HALT, ISA_ENGINE_CP, 0, 0);
+    ran(p, ISA_OP_SYNC, ISA_ENGINE_MXU, product, from + 5, from + 5, to - 5);
+    ran(p, ISA_OP_HALT, ISA_ENGINE_CP, halt, from + 6, from + 6, to);
+    p->run.cycles = to;
+}
+
+static void launches_init(struct program *p) {
+    memset(p, 0, sizeof *p);
+    hw_defaults(&p->hw);
+}
+
+static struct critical *launches_path(struct program *p) {
+    struct critical *c;
+    p->run.hw = &p->hw;
+    p->run.code = (struct span){p->code, p->granules * ISA_GRANULE_BYTES};
+    cr_assert_null(trace_log_finish(&p->log));
+    cr_assert_null(critical_new(&p->run, &p->log, &c));
+    cr_assert_not_null(c);
+    cr_expect_eq(critical_contradictions(c), 0);
+    return c;
+}
+
+static void expect_cycles(const struct critical *c, struct critical_change change,
+                          uint64_t wanted) {
+    double cycles;
+    cr_assert_null(critical_predict(c, &change, &cycles));
+    cr_expect_eq((uint64_t)cycles, wanted, "%g cycles, expected %llu", cycles,
+                 (unsigned long long)wanted);
+}
+
+Test(critical, work_of_the_device_hides_behind_the_host) {
+    struct program p;
+    size_t n;
+    launches_init(&p);
+    launch(&p, 100, 1000, 1000, 1110);
+    launch(&p, 1200, 3000, 3000, 3110);
+    launch(&p, 3000, 3050, 3110, 3620);
+    struct critical *c = launches_path(&p);
+    const struct critical_step *s = critical_steps(c, &n);
+    uint64_t at = 0, host = 0;
+    for (size_t i = 0; i < n; i++) {
+        cr_expect_eq(s[i].from, at);
+        cr_expect_eq(s[i].work + s[i].latency + s[i].other, s[i].to - s[i].from);
+        if (s[i].kind == CRITICAL_HOST) host += s[i].work;
+        at = s[i].to;
+    }
+    cr_expect_eq(at, 3620);
+    cr_expect_eq(host, 3000);
+    cr_assert_geq(n, 2);
+    cr_expect_eq(s[0].insn, 0);
+    cr_expect_eq(s[1].kind, CRITICAL_HOST);
+    cr_expect_eq(s[1].insn, 2, "the first instruction of the second launch");
+    // In order of start: product and halt of each launch. The second one starts at 3000.
+    cr_expect_eq(critical_slack(c, 0), 3000 - 1110);
+    cr_expect_eq(critical_slack(c, 1), 3000 - 1110);
+    cr_expect_eq(critical_slack(c, 2), 0);
+    cr_expect_eq(critical_slack(c, 4), 0);
+    expect_cycles(c, (struct critical_change){0}, 3620);
+    // Products of 100 and of 500 cycles; the third launch is made at 3050.
+    expect_cycles(c, (struct critical_change){.compute = 0.5}, 3060 + 260);
+    expect_cycles(c, (struct critical_change){.compute = 0.1}, 3050 + 60);
+    expect_cycles(c, (struct critical_change){.host = 0.5}, 1610 + 510);
+    critical_free(c);
+    trace_log_free(&p.log);
+}
+
+// A queue of one place: a launch is made when the one before has started. The host works for 10
+// cycles on each.
+Test(critical, a_host_that_waits_for_its_queue) {
+    struct program p;
+    launches_init(&p);
+    launch(&p, 0, 10, 10, 110);
+    launch(&p, 10, 20, 110, 210);
+    launch(&p, 20, 110, 210, 310);
+    launch(&p, 110, 210, 310, 410);
+    p.run.launches.full_us = (80 + 90) / (double)p.hw.clock_npu_mhz;
+    struct critical *c = launches_path(&p);
+    expect_cycles(c, (struct critical_change){0}, 410);
+    expect_cycles(c, (struct critical_change){.compute = 1.0 / 9}, 10 + 4 * 20);
+    expect_cycles(c, (struct critical_change){.host = 20}, 4 * 200 + 100);
+    critical_free(c);
+    trace_log_free(&p.log);
+}
