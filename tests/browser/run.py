@@ -282,6 +282,59 @@ def test_host(browser, folder):
     quiet(page, "host")
 
 
+def test_layers(browser, folder):
+    """4,000 layers: few of them are elements, all can be reached. The times are printed, not judged."""
+    path = os.path.join(folder, "layers.html")
+    run(SYNTH, path, "12000", "4000")
+    page = browser.open("file://" + path)
+    opened, times = page.cpu_seconds(), []
+    def timed(expression):
+        page.frame()
+        before = page.cpu_seconds()
+        page.js(expression)
+        page.frame()
+        times.append(page.cpu_seconds() - before)
+    few = "document.querySelectorAll('#layer-table tbody tr').length < 120"
+    count = lambda: page.js("document.getElementById('layer-count').textContent").split(",")[0]
+    titles = lambda: page.js("[...document.querySelectorAll('#layer-table tbody tr:not(.spacer) .name')].map(c => c.textContent)")
+    def visible(title):
+        return page.js(f"""(() => {{ const box = document.getElementById('layer-table').getBoundingClientRect();
+            return [...document.querySelectorAll('#layer-table tbody tr')].filter(r => r.children[1] && r.children[1].textContent === '{title}')
+              .some(r => {{ const b = r.getBoundingClientRect(); return b.top >= box.top && b.bottom <= box.bottom + 1 && r.getAttribute('aria-selected') === 'true'; }}); }})()""")
+    elements = page.js("document.querySelectorAll('*').length")
+    expect_true("few rows", page.js(few))
+    height = page.js("document.getElementById('layer-table').scrollHeight")
+    expect("the first rows", titles()[:3], ["layer 0", "layer 1", "layer 2"])
+    page.js("document.getElementById('layer-table').scrollTop = 1e9")
+    page.frame()
+    expect("the last row at the end", titles()[-1], "layer 3999")
+    expect_true("as high as all rows", abs(page.js("document.getElementById('layer-table').scrollHeight") - height) < 200, height)
+    expect_true("still few rows", page.js(few))
+    page.js("layers.show(1777)")
+    page.frame()
+    expect_true("a layer of the timeline is scrolled to", visible("layer 1777"), titles())
+    timed("document.querySelector('#layer-table th button[data-key=macs]').click()")
+    expect("sorted, most first", titles()[0], "layer 3999")
+    timed("layers.filter('1')")
+    timed("layers.filter('layer 399')")
+    named = [f"layer {i}" for i in range(4000) if "399" in str(i)]
+    expect("filter", count(), f"{len(named)} of 4000")
+    expect("its rows", sorted(titles()), sorted(named))
+    page.js("layers.find('layer 2345')")
+    page.frame()
+    expect_true("found", visible("layer 2345"), titles())
+    page.js("layers.filter('')")
+    page.frame()
+    expect("all again", count(), "4000 of 4000")
+    page.js("dispatchEvent(new Event('beforeprint'))")
+    expect("all rows on paper", len(titles()), 4000)
+    page.js("dispatchEvent(new Event('afterprint'))")
+    expect_true("and few rows after", page.js(few))
+    print(f"browser: 4,000 layers: {opened:.2f} s of the main thread to open, {elements} elements; a heading {times[0]:.2f} s, "
+          f"letters of the filter {times[1]:.2f} and {times[2]:.2f} s")
+    quiet(page, "layers")
+
+
 def test_many(browser, folder):
     """10^6 instructions: the page opens and moves. The times are printed, not judged."""
     path = os.path.join(folder, "many.html")

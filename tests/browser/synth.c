@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report of N made-up instructions under 200 layers, one of which has a name that tries to be
-// HTML: browser_synth OUT.html N. Loads, products and vector instructions take turns and let each
-// other go through two semaphores.
+// A report of N made-up instructions under 200 layers, or as many as are given, one of which has a
+// name that tries to be HTML: browser_synth OUT.html N [LAYERS]. Loads, products and vector
+// instructions take turns and let each other go through two semaphores.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,16 @@
 #include "isa/insn.h"
 #include "simulator/trace/trace.h"
 
-enum { LAYERS = 200, INSNS = 4 };
+enum { MOST = 100000, INSNS = 4 };
+
+static uint32_t layers = 200;
 
 static const char *nasty = "</script><img src=x onerror=\"window.harmed = 1\">&lt;b&gt; 'layer'";
 
 static bool lookup(void *ctx, uint32_t tag, struct trace_name *out) {
-    static char name[LAYERS][24];
+    static char name[MOST][24];
     (void)ctx;
-    if (tag >= LAYERS) return false;
+    if (tag >= layers) return false;
     snprintf(name[tag], sizeof name[tag], "layer %" PRIu32, tag);
     *out = (struct trace_name){.layer = (int)tag,
                                .name = tag == 3 ? nasty : name[tag],
@@ -51,7 +53,7 @@ static void add(struct trace_log *log, const struct code *c, uint64_t i, uint64_
     const uint64_t turn = i / 3, k = i % 3, start = 100 + turn * 104 + k * 104;
     trace_log_add(log, &(struct trace_event){.engine = engine[k],
                                              .opcode = ISA_OP_SYNC,
-                                             .tag = (uint32_t)(turn * LAYERS / (n / 3 + 1)),
+                                             .tag = (uint32_t)(turn * layers / (n / 3 + 1)),
                                              .pc = c->pc[k],
                                              .seq = i,
                                              .dispatched = 2 * i < start ? 2 * i : start,
@@ -69,17 +71,19 @@ static void add(struct trace_log *log, const struct code *c, uint64_t i, uint64_
 }
 
 int main(int argc, char **argv) {
-    const uint64_t n = argc == 3 ? strtoull(argv[2], NULL, 10) : 0;
+    const uint64_t n = argc == 3 || argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
     static struct code c;
-    static struct trace_tag tag[LAYERS];
+    static struct trace_tag tag[MOST];
     struct hw hw;
     struct trace_log log = {0};
     struct trace_engine engine[4] = {{.engine = ISA_ENGINE_CP},
                                      {.engine = ISA_ENGINE_DMA0},
                                      {.engine = ISA_ENGINE_MXU},
                                      {.engine = ISA_ENGINE_VEC}};
-    if (n < 1000) {
-        fprintf(stderr, "usage: browser_synth OUT.html N (1000 and up)\n");
+    if (argc == 4) layers = (uint32_t)strtoul(argv[3], NULL, 10);
+    if (n < 1000 || layers < 4 || layers > MOST || layers > n) {
+        fprintf(stderr,
+                "usage: browser_synth OUT.html N [LAYERS] (N 1000 and up, LAYERS 4 to %d)\n", MOST);
         return 2;
     }
     hw_defaults(&hw);
@@ -95,7 +99,7 @@ int main(int argc, char **argv) {
                                               .opcode = ISA_OP_HALT,
                                               .pc = c.pc[3],
                                               .seq = n,
-                                              .tag = LAYERS - 1,
+                                              .tag = layers - 1,
                                               .dispatched = cycles - 1,
                                               .ready = cycles - 1,
                                               .start = cycles - 1,
@@ -104,17 +108,17 @@ int main(int argc, char **argv) {
                                               .done = cycles,
                                               .wait_engine = -1,
                                               .cause_seq = TRACE_NO_SEQ});
-    for (uint32_t t = 0; t < LAYERS; t++)
+    for (uint32_t t = 0; t < layers; t++)
         tag[t] = (struct trace_tag){.tag = t,
-                                    .first = cycles * t / LAYERS,
-                                    .start = cycles * t / LAYERS,
-                                    .last = cycles * (t + 1) / LAYERS,
-                                    .end = cycles * (t + 1) / LAYERS,
+                                    .first = cycles * t / layers,
+                                    .start = cycles * t / layers,
+                                    .last = cycles * (t + 1) / layers,
+                                    .end = cycles * (t + 1) / layers,
                                     .macs = UINT64_C(1000000) * (t + 1),
                                     .elems = 1000,
                                     .dram_read = UINT64_C(4096) * (1 + t % 17),
                                     .mxu_cycles = 5000,
-                                    .instructions = n / LAYERS};
+                                    .instructions = n / layers};
     for (int e = 0; e < 4; e++)
         engine[e].cycles[TRACE_BUSY] = cycles, engine[e].instructions = n / 3;
     const struct trace_run run = {.program = nasty,
@@ -125,7 +129,7 @@ int main(int argc, char **argv) {
                                   .engine = engine,
                                   .nengine = 4,
                                   .tag = tag,
-                                  .ntag = LAYERS,
+                                  .ntag = layers,
                                   .code = {c.bytes, (size_t)c.granules * ISA_GRANULE_BYTES},
                                   .lookup = lookup};
     npu_status st = trace_log_finish(&log);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of layers: sorted by a click on a heading, filtered by words, a row leads to the
-// timeline.
+// timeline. Of a long table only the rows around the visible part are elements (rows.js).
 "use strict";
 
 const layers = (() => {
-  let m, order = { key: "start_cycle", down: false }, words = [], rows = new Map();
+  let m, order = { key: "start_cycle", down: false }, words = [], list = null;
+  const collator = new Intl.Collator("en", { numeric: true });
 
   const COLUMNS = [
     { key: "index", title: "#", n: true, text: (l) => String(l.index + 1) },
@@ -28,14 +29,13 @@ const layers = (() => {
   const shownColumns = () => COLUMNS.filter((c) => !c.when || c.when());
 
   function matching() {
-    const text = (l) => `${l.title} ${l.kernel} ${l.op} ${l.node} ${l.bound}`.toLowerCase();
     const column = COLUMNS.find((c) => c.key === order.key);
     const compare = (a, b) => {
       const x = valueOf(column, a), y = valueOf(column, b);
-      const d = typeof x === "number" ? x - y || 0 : String(x || "").localeCompare(String(y || ""), "en", { numeric: true });
+      const d = typeof x === "number" ? x - y || 0 : collator.compare(String(x || ""), String(y || ""));
       return (order.down ? -d : d) || a.index - b.index;
     };
-    return m.layers.filter((l) => words.every((w) => text(l).includes(w))).sort(compare);
+    return m.layers.filter((l) => words.every((w) => l.text.includes(w))).sort(compare);
   }
 
   function heading(c) {
@@ -52,16 +52,13 @@ const layers = (() => {
 
   function draw() {
     const found = matching(), shown = shownColumns();
-    rows = new Map();
-    const body = found.map((l) => {
-      const row = el("tr", {
-        tabindex: 0, "aria-selected": String(l.index === view.state.layer), onclick: () => show(l.index),
-        onkeydown: (e) => { if (e.key === "Enter") { e.preventDefault(); e.stopPropagation(); show(l.index); } },
-      }, shown.map((c) => (c.cell ? c.cell(l) : el("td", { class: c.n ? "n" : "" }, c.text(l) || ""))));
-      rows.set(l.index, row);
-      return row;
-    });
-    $("layer-table").replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, shown.map(heading))), el("tbody", {}, body)));
+    const row = (l) => el("tr", {
+      tabindex: 0, "aria-selected": String(l.index === view.state.layer), onclick: () => show(l.index),
+      onkeydown: (e) => { if (e.key === "Enter") { e.preventDefault(); e.stopPropagation(); show(l.index); } },
+    }, shown.map((c) => (c.cell ? c.cell(l) : el("td", { class: c.n ? "n" : "" }, c.text(l) || ""))));
+    const body = el("tbody", {});
+    $("layer-table").replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, shown.map(heading))), body));
+    list = rows.fill($("layer-table"), body, found, row, shown.length);
     const part = found.reduce((sum, l) => sum + l.cycles, 0);
     $("layer-count").textContent = `${found.length} of ${m.layers.length}, ${format.integer(part)} cycles (${format.percent(m.cycles ? part / m.cycles : 0)})`;
   }
@@ -90,15 +87,19 @@ const layers = (() => {
 
   function start(theModel) {
     m = theModel;
+    for (const l of m.layers) l.text = `${l.title} ${l.kernel} ${l.op} ${l.node} ${l.bound}`.toLowerCase();
     m.mostShare = m.layers.reduce((most, l) => Math.max(most, l.share), 0);
     $("layer-filter").addEventListener("input", () => filter($("layer-filter").value));
+    rows.start($("layer-table"));
     draw();
     theme.onChange(draw);
     let chosen = -1;
     view.onChange((s) => {
       if (s.layer === chosen) return;
-      const before = rows.get(chosen), now = rows.get(s.layer);
+      const before = list.row(m.layers[chosen]);
       if (before) before.setAttribute("aria-selected", "false");
+      list.reveal(m.layers[s.layer]);
+      const now = list.row(m.layers[s.layer]);
       if (now) now.setAttribute("aria-selected", "true");
       chosen = s.layer;
     });

@@ -69,7 +69,11 @@ const roofline = (() => {
   function start(m) {
     draw(m);
     theme.onChange(() => draw(m));
-    view.onChange(mark);
+    let chosen = -1;
+    view.onChange((s) => {
+      if (s.layer !== chosen) mark();
+      chosen = s.layer;
+    });
   }
   return { start };
 })();
