@@ -65,6 +65,7 @@ static double mapped(const struct hw *hw, const struct trace_work *work, size_t 
 
 npu_status trace_bounds(const struct trace_run *run, struct trace_bounds *out) {
     *out = (struct trace_bounds){0};
+    if (run->fault || run->stopped) return NULL;
     const struct hw *hw = run->hw;
     double bytes = 0;
     for (size_t i = 0; i < run->nwork; i++) {

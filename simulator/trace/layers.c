@@ -75,12 +75,20 @@ static double utilization(const struct hw *hw, const struct trace_layer *l) {
     return l->cycles ? (double)l->total.macs / (peak * (double)l->cycles) : 0;
 }
 
+// What had begun when a run ended early would have ended later.
+static void cut(struct trace_tag *t, uint64_t end) {
+    uint64_t *const at[] = {&t->first, &t->last, &t->start, &t->end};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        if (*at[i] > end) *at[i] = end;
+}
+
 static void finish(const struct trace_run *run, struct trace_layer *l, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        cut(&l[i].total, run->cycles);
     qsort(l, n, sizeof *l, by_end);
     uint64_t front = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t end = trace_tag_end(&l[i].total);
-        if (end > run->cycles) end = run->cycles;
         if (i + 1 == n) end = run->cycles; // what ends the run belongs to the last
         l[i].cycles = end > front ? end - front : 0;
         if (end > front) front = end;

@@ -182,11 +182,13 @@ struct trace_layer {
 uint64_t trace_tag_start(const struct trace_tag *t);
 uint64_t trace_tag_end(const struct trace_tag *t);
 
-/// Layers of a run in order of their start; *out is freed with base_free. NO_MEMORY.
+/// Layers of a run in order of their start, none beyond its end, which may be early; *out is freed
+/// with base_free. NO_MEMORY.
 NPU_MUST_USE npu_status trace_layers(const struct trace_run *run, struct trace_layer **out,
                                      size_t *count);
 
-/// Bounds from the work list; all 0 without one. NO_MEMORY.
+/// Bounds from the work list; all 0 without one, and for a run that ended early: the list is of the
+/// whole program. NO_MEMORY.
 NPU_MUST_USE npu_status trace_bounds(const struct trace_run *run, struct trace_bounds *out);
 
 /// Cycle report for people.

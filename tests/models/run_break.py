@@ -66,6 +66,8 @@ def check_cycles(sim, work, eager):
         assert got == expected, f"cycle {n}: missing {expected - got}, too many {got - expected}"
         report = json.loads((work / "r.json").read_text())
         assert report["cycles"] == n and report["stopped"] == f"cycle {n}, --break cycle:{n}", report["stopped"]
+        assert all(row["start_cycle"] <= row["end_cycle"] <= n for row in report["layers"]), f"a layer ends behind cycle {n}"
+        assert not any(report["bounds"].values()), f"the whole program's bounds at cycle {n}"
         done = sum(int(row["done"]) <= n for row in trace.values())
         assert report["instructions"] == done, (n, report["instructions"], done)
         working = [seq for seq, row in trace.items() if row["engine"] != "cp"

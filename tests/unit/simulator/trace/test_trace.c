@@ -89,6 +89,43 @@ Test(trace, bounds_by_hand) {
     trace_log_free(&f.log);
 }
 
+// The work list is the whole program's; a part of a run is held against nothing.
+Test(trace, a_part_of_a_run_has_no_bounds_and_nothing_behind_its_end) {
+    const struct trace_work w = {.macs = 16384 * 100, .dtype = ISA_F16, .weight_bytes = 25600};
+    for (int stopped = 0; stopped < 2; stopped++) {
+        struct fixture f;
+        fixture_init(&f);
+        f.run.work = &w;
+        f.run.nwork = 1;
+        f.run.cycles = 850; // tag 11 is at work from 600 to 900, tag 20 would begin at 900
+        if (stopped)
+            f.run.stopped = "cycle 850, --break cycle:850";
+        else
+            f.run.fault = "a fault";
+        struct trace_bounds b;
+        cr_assert_null(trace_bounds(&f.run, &b));
+        cr_expect_eq(b.mac_cycles + b.dram_cycles + b.vector_cycles, 0);
+        cr_expect_eq(b.ideal_cycles + b.mapped_cycles, 0);
+        struct str s = {0};
+        cr_assert_null(trace_text(&f.run, &s));
+        cr_expect(!strstr(str_text(&s), "bounds"), "%s", str_text(&s));
+        str_free(&s);
+        struct trace_layer *l;
+        size_t n;
+        uint64_t sum = 0;
+        cr_assert_null(trace_layers(&f.run, &l, &n));
+        for (size_t i = 0; i < n; i++) {
+            cr_expect_leq(trace_tag_start(&l[i].total), trace_tag_end(&l[i].total));
+            cr_expect_leq(trace_tag_end(&l[i].total), 850);
+            cr_expect_leq(l[i].total.last, 850);
+            sum += l[i].cycles;
+        }
+        cr_expect_eq(sum, 850);
+        base_free(l);
+        trace_log_free(&f.log);
+    }
+}
+
 Test(trace, constants_larger_than_the_window_wait_for_room) {
     struct fixture f;
     fixture_init(&f);
