@@ -69,6 +69,22 @@ def place(page, lane, share=0.5):
     return box[0] + x, box[1] + y
 
 
+def look(page, model):
+    """Nothing lies on something else, and bars have scales that do not depend on what they show."""
+    boxes = page.js("[...document.querySelectorAll('#roofline svg text.y, #roofline svg text.title')].map(t => { const r = t.getBoundingClientRect(); return [t.classList[0], r.left, r.right]; })")
+    title = next(b for b in boxes if b[0] == "title")
+    expect_true(model + ": labels beside the axis' title", len(boxes) > 2 and all(b is title or b[1] > title[2] for b in boxes), boxes)
+    wide = page.js("(() => { const box = document.querySelector('#critical .scroll'); return [box.scrollWidth, box.clientWidth]; })()")
+    expect_true(model + ": the path's table needs no scrolling", wide[0] <= wide[1], wide)
+    expect(model + ": names in full", page.js("[...document.querySelectorAll('#critical button.link')].every(b => b.title === b.textContent)"), True)
+    off = page.js("""[...document.querySelectorAll('#layer-table tbody .bar i')].map((bar, k) =>
+        Math.abs(parseFloat(bar.style.width) - 100 * npusim.model.layers[k].share)).reduce((a, b) => Math.max(a, b), 0)""")
+    expect_true(model + ": bars of shares of the run", off < 0.06, off)
+    gains = page.js("""(() => { const full = Number(/full: (\\d+)/.exec(document.querySelector('.whatif thead').textContent)[1]);
+        return [...document.querySelectorAll('.whatif tbody tr')].map(r => [parseFloat(r.querySelector('.gain i').style.width), parseFloat(r.children[3].textContent), full]); })()""")
+    expect_true(model + ": bars of gains", gains and all(abs(w - max(0, g - 1) / (full - 1) * 100) < 0.7 for w, g, full in gains), gains)
+
+
 def test_figures(browser, folder):
     for model in ("resnet-tiny", "modernbert-tiny"):
         path, report = make(folder, model)
@@ -78,7 +94,7 @@ def test_figures(browser, folder):
         over = f"{report['bounds']['latency_over_ideal']:.2f}"
         expect_true(model + ": over the bound", any(t.startswith(over) for t in tiles), tiles)
         expect(model + ": cycles of layers", column(page, "cycles"), [grouped(l["cycles"]) for l in report["layers"]])
-        expect(model + ": names", column(page, "title"), [l["name"] or f"tag {l['tag']}" for l in report["layers"]])
+        expect(model + ": names", column(page, "title"), [l["name"] or "(no layer)" for l in report["layers"]])
         expect(model + ": nodes", column(page, "node"), [l["node"] for l in report["layers"]])
         busy = page.js("[...document.querySelectorAll('#stall-table tbody tr')].map(r => [r.children[0].textContent, r.children[2].textContent])")
         expect(model + ": busy", busy, [[e["name"], grouped(e["busy_cycles"])] for e in report["engines"]])
@@ -89,6 +105,7 @@ def test_figures(browser, folder):
                report["cycles"])
         expect(model + ": instructions", page.js("npusim.model.d.n"), report["instructions"])
         expect_true(model + ": dots", page.js("document.querySelectorAll('#roofline .dot').length") > 0)
+        look(page, model)
         expect_true(model + ": what-ifs", page.js("document.querySelectorAll('.whatif tbody tr').length") >= 5)
         expect_true(model + ": scratchpad", page.js("npusim.model.d.map.some(x => x)"))
         expect_true(model + ": no jitter of one run", page.js("document.getElementById('jitter').hidden"))
@@ -222,6 +239,13 @@ def test_jitter(browser, folder):
     expect("its statistics", len(shown), 9)
     expect("times", page.js("npusim.model.report.runs.times_us.length"), 60)
     expect("coefficient of variation", dict(shown)["coefficient of variation"], f"{report['runs']['cv']:.4f}")
+    units = page.js("""[1, 2].map(k => [...new Set([...document.querySelectorAll('#jitter-body tbody tr')].map(r => r.children[k].textContent)
+        .join(' ').match(/(ns|\u00b5s|ms|s)\\b/g))].length)""")
+    expect("one unit", units, [1, 1])
+    expect("units of times", page.js("[[1078, 171.5], [1012.0931, 0.0921], [36.6, 0]].map(([m, s]) => { const f = format.times(m, s); return f(m) + ' ' + f(s); }).join('; ').replaceAll('\\u202f', '')"),
+           "1.078ms 0.172ms; 1,012.0931\u00b5s 0.0921\u00b5s; 36.600\u00b5s 0.000\u00b5s")
+    expect("a source's share is explained", page.js("document.getElementById('jitter-body').textContent.includes('turning it off')"),
+           bool(report["runs"].get("sources")))
     expect("no sign of zero", page.js("[-0.0001, -0.01, 0.01].map(x => format.percent(x))"), ["0.0\u202f%", "-1.0\u202f%", "1.0\u202f%"])
     quiet(page, "jitter")
 
@@ -252,6 +276,18 @@ def host_bound(browser, folder):
         for (let i = 0; i < d.length; i += 4) n += (d[i] << 16 | d[i + 1] << 8 | d[i + 2]) === ink; return n / (d.length / 4); })()""")
     expect_true("the black line is above the host's lane", ink > 0.98, ink)
     quiet(page, "host bound")
+
+
+def test_part(browser, folder):
+    """A run that was stopped: no bounds of the whole program, no what-ifs, and no words about them."""
+    path, report = make(folder, "modernbert-tiny", "--break", "cycle:4000")
+    page = browser.open("file://" + path)
+    expect_true("says so", "stopped" in page.js("document.getElementById('fault').textContent"))
+    tiles = page.js("document.getElementById('tiles').textContent")
+    expect_true("no bounds", "bound" not in tiles and "Cycles" in tiles, tiles)
+    text = page.js("document.getElementById('critical').textContent")
+    expect_true("no what-ifs", "need a run to its end" in text and "--what-if" not in text and "Each line" not in text, text)
+    quiet(page, "part")
 
 
 def test_host(browser, folder):

@@ -68,7 +68,16 @@ const format = (() => {
     return fixed(us * 1e3, us >= 0.01 ? 0 : 1) + THIN + "ns";
   }
 
-  return { integer, fixed, percent, scaled, bytes, time };
+  // The same for times that stand below each other: one unit, that of `typical` or one below it, and
+  // three digits of `finest`.
+  function times(typical, finest) {
+    const units = [[1e6, "s"], [1e3, "ms"], [1, "\u00b5s"], [1e-3, "ns"]], own = units.findIndex(([n]) => Math.abs(typical) >= n);
+    const at = own < 0 ? units.length - 1 : own + (finest > 0 && finest < 0.01 * units[own][0] && own + 1 < units.length ? 1 : 0);
+    const [size, unit] = units[at], digits = finest > 0 ? Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(finest / size)))) : 3;
+    return (us) => fixed(us / size, digits) + THIN + unit;
+  }
+
+  return { integer, fixed, percent, scaled, bytes, time, times };
 })();
 
 // Steps of 1, 2, 5 times a power of ten: at most `most` of them in [from, to].

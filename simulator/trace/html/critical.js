@@ -4,6 +4,7 @@
 
 const critical = (() => {
   const WAYS = ["dispatch", "room in a queue", "queue", "engine", "result", "signal", "end of all", "host"];
+  const SCALES = [2, 5, 10]; // times as fast that a bar of the what-ifs may stand for
   const HOST = WAYS.indexOf("host");
   let perEngine = new Map(); // engine, or "host" -> { from, to } of the path's steps there
 
@@ -78,28 +79,31 @@ const critical = (() => {
 
   function layerTable(m) {
     const top = [...m.layers].filter((l) => l.path > 0).sort((a, b) => b.path - a.path).slice(0, 12);
-    return el("table", {}, el("thead", {}, el("tr", {}, ["layer", "cycles on the path", "share", "slack"].map((t, i) => el("th", { class: i ? "n" : "" }, t)))),
-      el("tbody", {}, top.map((l) => el("tr", {}, el("td", { class: "name" }, el("button", { type: "button", class: "link", onclick: () => layers.show(l.index) }, l.title)),
+    return el("table", { class: "named" }, el("thead", {}, el("tr", {}, ["layer", "cycles", "share", "slack"].map((t, i) => el("th", { class: i ? "n" : "", title: i === 1 ? "cycles on the path" : undefined }, t)))),
+      el("tbody", {}, top.map((l) => el("tr", {}, el("td", { class: "name" }, el("button", { type: "button", class: "link", title: l.title, onclick: () => layers.show(l.index) }, l.title)),
         el("td", { class: "n" }, format.integer(l.path)), el("td", { class: "n" }, format.percent(l.path / m.cycles)),
         el("td", { class: "n" }, l.slack === undefined ? "" : format.integer(l.slack))))));
   }
 
   function whatifs(m) {
     const list = m.tables.whatif, now = m.report.time_us;
-    if (!list.length) return el("p", { class: "note" }, "No what-ifs in this report: npusim --what-if makes them.");
-    const most = Math.max(...list.map((w) => Math.max(now / w.rerun_us, now / w.predicted_us)), 1.01);
+    if (!list.length) return el("p", { class: "note" }, m.part ? "None: what-ifs need a run to its end." : "No what-ifs in this report: npusim --what-if makes them.");
+    const most = Math.max(...list.map((w) => Math.max(now / w.rerun_us, now / w.predicted_us)));
+    const full = SCALES.find((s) => s >= most) || 10 ** Math.ceil(Math.log10(most)); // of a full bar
     const bar = (us, colour) => {
-      const gain = Math.max(0, now / us - 1) / (most - 1);
+      const gain = Math.max(0, now / us - 1) / (full - 1);
       return el("span", { class: "gain" }, el("i", { style: `width:${(100 * gain).toFixed(1)}%;background:${colour}` }));
     };
     return el("table", { class: "whatif" },
-      el("thead", {}, el("tr", {}, ["what if", "predicted", "run again", "faster", "off by"].map((t, i) => el("th", { class: i ? "n" : "" }, t)), el("th", {}, "gain"), el("th", {}, "parameters"))),
+      el("thead", {}, el("tr", {}, ["what if", "predicted", "run again", "faster", "off by"].map((t, i) => el("th", { class: i ? "n" : "" }, t)), el("th", {}, `gain (full: ${full}\u00d7)`), el("th", {}, "parameters"))),
       el("tbody", {}, [...list].sort((a, b) => a.rerun_us - b.rerun_us).map((w) => el("tr", {}, el("td", {}, w.title),
         el("td", { class: "n" }, format.time(w.predicted_us)), el("td", { class: "n" }, format.time(w.rerun_us)),
         el("td", { class: "n" }, `${format.fixed(now / w.rerun_us, 2)}\u00d7`), el("td", { class: "n" }, format.percent(Math.round((w.predicted_us / w.rerun_us - 1) * 1000) / 1000 + 0)),
         el("td", {}, bar(w.rerun_us, theme.state("busy")), bar(w.predicted_us, theme.state("busy_partial"))),
         el("td", { class: "node", title: w.change }, w.change)))));
   }
+
+  const NOTE = "Each line is the same program on a machine with other parameters. Predicted: the longest path with other durations, from this run's log alone. Run again: the program timed on that machine (upper bar). The program stays as compiled for the machine of this run; compiling it for the other one may gain more.";
 
   function draw(m, sum) {
     $("critical-body").replaceChildren(
@@ -109,7 +113,7 @@ const critical = (() => {
         el("div", {}, el("h3", {}, "Layers on the path"), el("div", { class: "scroll" }, layerTable(m)),
           el("p", { class: "note" }, "slack: cycles by which all of the layer could come later without the end moving." + (sum.host ? " What the host does on the path counts for the layer that it launches." : ""))),
         el("div", {}, el("h3", {}, "What if"), el("div", { class: "scroll" }, whatifs(m)),
-          el("p", { class: "note" }, "Each line is the same program on a machine with other parameters. Predicted: the longest path with other durations, from this run's log alone. Run again: the program timed on that machine (upper bar). The program stays as compiled for the machine of this run; compiling it for the other one may gain more."))));
+          m.tables.whatif.length ? el("p", { class: "note" }, NOTE) : null)));
   }
 
   function start(m) {

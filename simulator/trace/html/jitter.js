@@ -10,7 +10,7 @@ const jitter = (() => {
 
   const colourOf = (i) => theme.series(i ? 1 : 0);
   const nameOf = (r, i, m) => r.program || (i ? "other program" : m.report.program || "this program");
-  const value = (key, v) => (v === null || v === undefined ? "" : key === "cv" ? format.fixed(v, 4) : format.time(v));
+  const value = (key, v, time) => (v === null || v === undefined ? "" : key === "cv" ? format.fixed(v, 4) : time(v));
 
   function histogram(r, i, name) {
     const times = r.times_us, low = Math.min(...times), high = Math.max(...times);
@@ -51,10 +51,12 @@ const jitter = (() => {
   }
 
   function table(list, names) {
+    const times = new Map(list.map((r) => [r, format.times(r.mean_us, r.std_us)]));
     return el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, ""), names.map((n) => [el("th", { class: "n" }, n), el("th", {}, `${format.percent(list[0].interval_level || 0.95, 0)} interval`)]))),
       el("tbody", {}, STATS.map(([key, title]) => el("tr", {}, el("th", { scope: "row" }, title), list.map((r) => {
         const between = r.intervals && r.intervals[key];
-        return [el("td", { class: "n" }, value(key, r[key])), el("td", { class: "muted" }, between ? `${value(key, between[0])} to ${value(key, between[1])}` : "")];
+        const text = (v) => value(key, v, times.get(r));
+        return [el("td", { class: "n" }, text(r[key])), el("td", { class: "muted" }, between ? `${text(between[0])} to ${text(between[1])}` : "")];
       })))));
   }
 
@@ -71,6 +73,7 @@ const jitter = (() => {
 
   function draw(m) {
     const list = [m.report.runs, m.report.runs.versus].filter(Boolean), names = list.map((r, i) => nameOf(r, i, m));
+    const sources = list.map((r, i) => shares(r, names[i])).filter(Boolean);
     const v = m.report.runs.versus, ratio = v && v.mean_ratio;
     $("jitter-body").replaceChildren(
       el("p", { class: "note" }, `Noise: ${list[0].noise}, seed ${list[0].seed}. ` +
@@ -79,8 +82,8 @@ const jitter = (() => {
       el("div", { class: "two" }, ...list.map((r, i) => histogram(r, i, names[i])), distribution(list, names)),
       el("div", { class: "scroll" }, table(list, names)),
       ...list.map((r, i) => r.resample_block > 1 ? el("p", { class: "note" }, `${names[i]}: consecutive runs are correlated (${format.fixed(r.correlation || 0, 2)}); the intervals come from blocks of ${r.resample_block} runs.`) : null).filter(Boolean),
-      el("div", { class: "two" }, ...list.map((r, i) => shares(r, names[i])).filter(Boolean)),
-      el("p", { class: "note" }, "A source's share is what turning it off alone takes away of the variance; shares need not add up to 100%, since one may hide behind another."));
+      ...(sources.length ? [el("div", { class: "two" }, ...sources),
+        el("p", { class: "note" }, "A source's share is what turning it off alone takes away of the variance; shares need not add up to 100%, since one may hide behind another.")] : []));
   }
 
   function start(m) {

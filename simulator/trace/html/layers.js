@@ -12,7 +12,7 @@ const layers = (() => {
     { key: "title", title: "layer", cell: (l) => el("td", { class: "name", title: l.title }, el("i", { class: "swatch", style: `background:${theme.series(l.index)}` }), l.title) },
     { key: "kernel", title: "kernel", text: (l) => l.kernel || l.op },
     { key: "cycles", title: "cycles", n: true, text: (l) => format.integer(l.cycles), hint: "by how much the layer moves the end of the run on; they add up to the run" },
-    { key: "share", title: "share", n: true, cell: (l) => el("td", { class: "n" }, format.percent(l.share), el("span", { class: "bar" }, el("i", { style: `width:${(100 * l.share / Math.max(1e-9, m.mostShare)).toFixed(1)}%` }))) },
+    { key: "share", title: "share", n: true, cell: (l) => el("td", { class: "n" }, format.percent(l.share), el("span", { class: "bar" }, el("i", { style: `width:${(100 * l.share).toFixed(1)}%` }))) },
     { key: "start_cycle", title: "start", n: true, text: (l) => format.integer(l.start_cycle) },
     { key: "end_cycle", title: "end", n: true, text: (l) => format.integer(l.end_cycle) },
     { key: "macs", title: "MMAC", n: true, text: (l) => format.fixed(l.macs / 1e6, 2), hint: "millions of multiply-adds" },
@@ -88,7 +88,6 @@ const layers = (() => {
   function start(theModel) {
     m = theModel;
     for (const l of m.layers) l.text = `${l.title} ${l.kernel} ${l.op} ${l.node} ${l.bound}`.toLowerCase();
-    m.mostShare = m.layers.reduce((most, l) => Math.max(most, l.share), 0);
     $("layer-filter").addEventListener("input", () => filter($("layer-filter").value));
     rows.start($("layer-table"));
     draw();

@@ -55,7 +55,7 @@ const model = (() => {
     const r = d.report;
     return r.layers.map((l, index) => ({
       ...l, index,
-      title: l.name || `tag ${l.tag}`,
+      title: l.name || "(no layer)",
       share: r.cycles ? l.cycles / r.cycles : 0,
       dram: l.bytes.dram_read + l.bytes.dram_write,
     }));
@@ -94,7 +94,7 @@ const model = (() => {
     const kernels = [...new Set(layers.map((l) => l.kernel || l.op || "other"))];
     layers.forEach((l) => { l.kernelIndex = kernels.indexOf(l.kernel || l.op || "other"); });
     return {
-      d, c: d.column, report: d.report, tables: d.tables, cycles: d.report.cycles,
+      d, c: d.column, report: d.report, part: Boolean(d.report.fault || d.report.stopped), tables: d.tables, cycles: d.report.cycles,
       us: (cycle) => cycle / d.report.clock_mhz,
       layers, kernels, tracks: engines(d), states: states(d), host: host.of(d.tables),
       layerOf: (i) => layerOfTag[d.column.tag[i]],

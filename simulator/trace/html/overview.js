@@ -32,11 +32,11 @@ const overview = (() => {
         tile("Waits for the host", format.fixed(100 * r.eager.bubble_cycles / Math.max(1, r.cycles), 1), "% of the run",
           `the host sees ${format.time(r.eager.latency_us)}`, r.eager.bubble_cycles / Math.max(1, r.cycles)));
     }
-    if (b.ideal_cycles > 0) {
+    if (b.ideal_cycles > 0 && !m.part) {
       out.push(tile("Over the ideal bound", format.fixed(b.latency_over_ideal, 2), "\u00d7",
         `bounds: array ${format.scaled(b.mac_cycles)}, memory ${format.scaled(b.dram_cycles)}, vector ${format.scaled(b.vector_cycles)}`));
     }
-    if (b.mapped_cycles > 0) {
+    if (b.mapped_cycles > 0 && !m.part) {
       out.push(tile("Over the mapped bound", format.fixed(b.latency_over_mapped, 2), "\u00d7",
         `${format.scaled(b.mapped_cycles)} cycles with each layer's fit`));
     }
