@@ -15,12 +15,27 @@ text{font:12px sans-serif;fill:#24292f}.t{font-size:14px;font-weight:bold}.g{str
 </style>"""
 
 
+LETTER, BETWEEN = 7, 8  # widest digit of a label, and the room between two
+
+
+def _label(v):
+    return f"{v:,.0f}" if v >= 10 else f"{v:g}"
+
+
 def _ticks(low, high):
-    """Numbers 1, 2, 5 times a power of ten between two times."""
-    out, power = [], 10 ** math.floor(math.log10(low))
-    while power <= high:
-        out += [d * power for d in (1, 2, 5) if low <= d * power <= high]
-        power *= 10
+    """Numbers 1, 2, 5 times a power of ten between two times, or fewer where their labels would touch on a logarithmic axis."""
+    before = []
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        out, power = [], 10 ** math.floor(math.log10(low))
+        while power <= high:
+            out += [d * power for d in digits if low <= d * power <= high]
+            power *= 10
+        out = out or before[::2]
+        apart = [PLOT * math.log(b / a) / math.log(high / low) - LETTER * (len(_label(a)) + len(_label(b))) / 2
+                 for a, b in zip(out, out[1:])]
+        if min(apart, default=BETWEEN) >= BETWEEN:
+            break
+        before = out
     return out
 
 
@@ -34,8 +49,7 @@ def _panel(left, caption, low, high, ticks, log, curves):
                    f'<text x="{left - 6}" y="{y(p) + 4:.1f}" text-anchor="end">{100 * p:.0f} %</text>')
     for v in ticks:
         x = left + PLOT * scale(v)
-        label = f"{v:,.0f}" if v >= 10 else f"{v:g}"
-        out.append(f'<path class="g" d="M{x:.1f} {TOP}V{bottom}"/><text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{label}</text>')
+        out.append(f'<path class="g" d="M{x:.1f} {TOP}V{bottom}"/><text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{_label(v)}</text>')
     for style, values in curves:
         points = " ".join(f"{left + PLOT * min(1, max(0, scale(v))):.1f},{y(k / (len(values) - 1)):.1f}" for k, v in enumerate(values))
         out.append(f'<polyline class="c {style}" points="{points}"/>')
