@@ -47,7 +47,7 @@ uint64_t noise_block(const double *time_us, uint64_t n, double *correlation) {
     struct series s;
     const bool varies = series_of(time_us, n, &s);
     if (correlation) *correlation = varies ? covariance(&s, 1) / s.variance : 0;
-    if (!varies || n < FEWEST) return 1;
+    if (!varies || n < FEWEST || covariance(&s, 1) <= 0) return 1;
     const double root = sqrt((double)n), most = ceil(fmin(3 * root, (double)n / 3));
     uint64_t lags = (uint64_t)ceil(root) + QUIET;
     if (lags > n - 1) lags = n - 1;
@@ -61,6 +61,7 @@ uint64_t noise_block(const double *time_us, uint64_t n, double *correlation) {
         g += (double)k * r;
         d += r;
     }
+    if (!(d > s.variance)) return 1; // later lags undo it: a mean of n runs varies no more
     const double b = cbrt(1.5 * (g / d) * (g / d) * (double)n);
     return !(b < most) ? (uint64_t)most : b < 1 ? 1 : (uint64_t)lround(b);
 }

@@ -19,8 +19,10 @@
 #include <stdint.h>
 
 /// Runs in a block, for n >= 1 runs in their order. 1 when no correlation is found: up to lag 5, or
-/// in fewer than 10 runs. At most 3 sqrt(n) and n / 3, rounded up. *correlation (may be NULL) is
-/// that of a run with the next, 0 when nothing varies.
+/// in fewer than 10 runs; and 1 when a run does not resemble the next, or all lags together make a
+/// mean vary less: blocks make intervals wider than single runs, never narrower. At most 3 sqrt(n)
+/// and n / 3, rounded up. *correlation (may be NULL) is that of a run with the next, 0 when nothing
+/// varies.
 uint64_t noise_block(const double *time_us, uint64_t n, double *correlation);
 
 #endif

@@ -180,10 +180,11 @@ static npu_status places(const double *t, uint64_t n, uint64_t block, uint64_t *
     return st;
 }
 
-npu_status noise_summarise(const double *time_us, uint64_t n, uint64_t seed,
+npu_status noise_summarise(const double *time_us, uint64_t n, bool related, uint64_t seed,
                            struct noise_summary *out) {
     *out = (struct noise_summary){.n = n};
     out->block = noise_block(time_us, n, &out->correlation);
+    if (!related) out->block = 1;
     uint64_t *place;
     npu_status st = places(time_us, n, out->block, &place);
     double *t = base_alloc_array((size_t)n, sizeof *t);
@@ -214,7 +215,9 @@ npu_status noise_summarise(const double *time_us, uint64_t n, uint64_t seed,
 
 // ---- two sets ----------------------------------------------------------------------------------
 
-static struct plan plan_of_two(const double *a, const double *b, uint64_t n, uint64_t seed) {
+static struct plan plan_of_two(const double *a, const double *b, uint64_t n, bool related,
+                               uint64_t seed) {
+    if (!related) return (struct plan){.n = n, .block = 1, .seed = seed};
     const uint64_t first = noise_block(a, n, NULL), second = noise_block(b, n, NULL);
     return (struct plan){.n = n, .block = first > second ? first : second, .seed = seed};
 }
@@ -228,13 +231,13 @@ static double share(double with, double without) {
     return with > 0 ? 1 - without / with * (without / with) : 0;
 }
 
-npu_status noise_ratios(const double *a, const double *b, uint64_t n, uint64_t seed,
+npu_status noise_ratios(const double *a, const double *b, uint64_t n, bool related, uint64_t seed,
                         struct noise_estimate *mean, struct noise_estimate *std) {
     uint32_t *count = base_alloc_array((size_t)n, sizeof *count);
     double *value = base_alloc_array(2 * NOISE_RESAMPLES, sizeof *value);
     npu_status st = count && value ? NULL : no_memory();
     if (!st) {
-        const struct plan plan = plan_of_two(a, b, n, seed);
+        const struct plan plan = plan_of_two(a, b, n, related, seed);
         const struct moments ma = moments_of(a, NULL, n), mb = moments_of(b, NULL, n);
         mean->value = ratio(ma.mean, mb.mean);
         std->value = ratio(ma.std, mb.std);
@@ -252,13 +255,13 @@ npu_status noise_ratios(const double *a, const double *b, uint64_t n, uint64_t s
     return st;
 }
 
-npu_status noise_share(const double *all, const double *without, uint64_t n, uint64_t seed,
-                       struct noise_estimate *out) {
+npu_status noise_share(const double *all, const double *without, uint64_t n, bool related,
+                       uint64_t seed, struct noise_estimate *out) {
     uint32_t *count = base_alloc_array((size_t)n, sizeof *count);
     double *value = base_alloc_array(NOISE_RESAMPLES, sizeof *value);
     npu_status st = count && value ? NULL : no_memory();
     if (!st) {
-        const struct plan plan = plan_of_two(all, without, n, seed);
+        const struct plan plan = plan_of_two(all, without, n, related, seed);
         out->value = share(moments_of(all, NULL, n).std, moments_of(without, NULL, n).std);
         for (uint64_t r = 0; r < NOISE_RESAMPLES; r++) {
             draw(count, &plan, r);

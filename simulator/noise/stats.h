@@ -3,8 +3,10 @@
 // What is said about the times of several runs. Intervals are percentile bootstrap intervals
 // (Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13): NOISE_RESAMPLES
 // times n runs are drawn with replacement, the number is computed of each, and the interval holds
-// the middle NOISE_LEVEL of them. Runs that correlate are drawn in blocks of consecutive ones, the
-// last followed by the first (block.h); the last block is cut to n runs. The draws come by counter
+// the middle NOISE_LEVEL of them. Runs that may be related, since something lasts from one to the
+// next, are drawn in blocks of consecutive ones, the last followed by the first, if they correlate
+// (block.h); the last block is cut to n runs. Runs that are independent by construction are drawn
+// one by one, whatever correlation they happen to show. The draws come by counter
 // (philox.h), so a seed gives the same intervals everywhere. Runs of two sets with the same number
 // are drawn together, in the longer blocks of the two: they share whatever their draws of noise
 // share.
@@ -48,20 +50,20 @@ struct noise_summary {
     uint64_t bin[NOISE_BINS];
 };
 
-/// Describes n >= 1 times, in the order of the runs. Quantiles lie between two runs linearly
-/// (numpy's default). NO_MEMORY.
-NPU_MUST_USE npu_status noise_summarise(const double *time_us, uint64_t n, uint64_t seed,
-                                        struct noise_summary *out);
+/// Describes n >= 1 times, in the order of the runs. related: a run may resemble the one before.
+/// Quantiles lie between two runs linearly (numpy's default). NO_MEMORY.
+NPU_MUST_USE npu_status noise_summarise(const double *time_us, uint64_t n, bool related,
+                                        uint64_t seed, struct noise_summary *out);
 
 /// Share of the variance that goes when a source is turned off: 1 - var(without) / var(all), of the
 /// same n runs with and without. 0 when nothing varies. NO_MEMORY.
 NPU_MUST_USE npu_status noise_share(const double *all_us, const double *without_us, uint64_t n,
-                                    uint64_t seed, struct noise_estimate *out);
+                                    bool related, uint64_t seed, struct noise_estimate *out);
 
 /// Ratios of means and of standard deviations, a over b, of n runs each. A ratio to 0 is infinite,
 /// 0 to 0 is 1. NO_MEMORY.
 NPU_MUST_USE npu_status noise_ratios(const double *a_us, const double *b_us, uint64_t n,
-                                     uint64_t seed, struct noise_estimate *mean,
+                                     bool related, uint64_t seed, struct noise_estimate *mean,
                                      struct noise_estimate *std);
 
 /// Value below which a share p of n >= 1 ascending numbers lies.

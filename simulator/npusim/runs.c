@@ -61,18 +61,25 @@ static double *times_us(struct arena *a, const struct shard_result *r, uint64_t 
     return t;
 }
 
+// Draws are of a run alone but for the host's state, which lasts.
+static bool related(const struct job *j, const struct noise *noise) {
+    return j->s->host && noise_on(noise, NOISE_HOST);
+}
+
 static npu_status sources(struct job *j, const struct shard_result *r, const double *all,
                           struct trace_runs *view) {
     struct trace_source *list = ARENA_ARRAY(j->s->a, struct trace_source, (size_t)j->nsource);
     for (int k = 0; k < j->nsource; k++) {
         const double *t = times_us(j->s->a, r + j->n + (uint64_t)k * j->share_n, j->share_n);
         struct noise_summary without;
-        NPU_TRY(noise_summarise(t, j->share_n, j->noise[0].seed, &without));
+        NPU_TRY(noise_summarise(t, j->share_n, related(j, &j->noise[1 + k]), j->noise[0].seed,
+                                &without));
         list[k] = (struct trace_source){.name = noise_key(j->source[k]),
                                         .sampled = noise_kind(j->source[k]) == NOISE_SAMPLED,
                                         .mean_us = without.stat[NOISE_STAT_MEAN].value,
                                         .std_us = without.stat[NOISE_STAT_STD].value};
-        NPU_TRY(noise_share(all, t, j->share_n, j->noise[0].seed, &list[k].share));
+        NPU_TRY(noise_share(all, t, j->share_n, related(j, &j->noise[0]), j->noise[0].seed,
+                            &list[k].share));
     }
     view->source = list;
     view->nsource = (size_t)j->nsource;
@@ -91,7 +98,7 @@ static npu_status summarise(struct job *j, const struct shard_result *r, uint64_
     }
     out->median_seconds = median(a, seconds, pieces);
     const double *t = times_us(a, r, j->n);
-    NPU_TRY(noise_summarise(t, j->n, j->noise[0].seed, &out->summary));
+    NPU_TRY(noise_summarise(t, j->n, related(j, &j->noise[0]), j->noise[0].seed, &out->summary));
     char *text = arena_alloc(a, NOISE_TEXT_BYTES);
     out->view = (struct trace_runs){
         .program = npu_program_name(j->s->program),

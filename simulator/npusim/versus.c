@@ -16,7 +16,8 @@ static const char *heading(const char *path, const char *other) {
 static npu_status compare(const struct npusim *s, struct npusim_runs *runs,
                           const struct npusim_runs *other) {
     runs->view.versus = &other->view;
-    return noise_ratios(other->view.time_us, runs->view.time_us, runs->n, s->o->seed,
+    const bool related = s->host && (s->o->noise >> NOISE_HOST & 1U);
+    return noise_ratios(other->view.time_us, runs->view.time_us, runs->n, related, s->o->seed,
                         &runs->view.mean_ratio, &runs->view.std_ratio);
 }
 

@@ -134,7 +134,7 @@ npu_status trace_report_runs(const struct trace_run *run, json_t **out) {
         r.quiet_us = one;
         r.summary = NULL;
     }
-    if (!r.summary) NPU_TRY(noise_summarise(r.time_us, r.n, r.seed, &summary));
+    if (!r.summary) NPU_TRY(noise_summarise(r.time_us, r.n, false, r.seed, &summary));
     if (!r.summary) r.summary = &summary;
     npu_status st = distribution(&r, out);
     if (!st) return NULL;

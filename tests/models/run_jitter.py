@@ -121,12 +121,25 @@ class Jitter(unittest.TestCase):
         self.assertGreater(hi - lo, 2 * 2 * 1.96 * t.std(ddof=1) / 250 ** .5)
 
     def test_independent_runs_are_resampled_one_by_one(self):
-        out, report = self.npusim("--runs", 60, "--noise", "contention")
-        t = numpy.array(report["runs"]["times_us"])
-        self.assertEqual(report["runs"]["resample_block"], 1)
-        self.assertNotIn("correlated", out)
-        for key, function in resample.STATS.items():
-            numpy.testing.assert_allclose(report["runs"]["intervals"][key], resample.summary_interval(function, 0, t), rtol=1e-7, err_msg=key)
+        """Draws of the machine are of a run alone, so a correlation that its runs show is chance, and blocks would be wrong."""
+        n = 12
+        times = self.runs("--runs", 240, "--noise", "contention")["times_us"]
+        seeming = [k for k in range(240 - n) if resample.block_length(times[k:k + n]) > 1]
+        for first in [0] + seeming[:1]:
+            out, report = self.npusim("--runs", n, "--first-run", first, "--noise", "contention")
+            t = numpy.array(report["runs"]["times_us"])
+            numpy.testing.assert_array_equal(t, times[first:first + n])
+            self.assertEqual(report["runs"]["resample_block"], 1)
+            self.assertNotIn("correlated", out)
+            for key, function in resample.STATS.items():
+                want = resample.summary_interval(function, 0, t, related=False)
+                numpy.testing.assert_allclose(report["runs"]["intervals"][key], want, rtol=1e-7, err_msg=key)
+
+    def test_two_independent_programs_are_too(self):
+        runs = self.npusim("--runs", 30, "--noise", DEVICE, "--versus", self.tmp / "f32.npu")[1]["runs"]
+        a, b = (numpy.array(r["times_us"]) for r in (runs["versus"], runs))
+        want = resample.interval(lambda x, y: x.mean() / y.mean(), 0, a, b, related=False)
+        numpy.testing.assert_allclose(runs["versus"]["mean_ratio"]["interval"], want, rtol=1e-7)
 
     def test_two_programs_are_resampled_in_the_longer_blocks(self):
         out, report = self.npusim("--runs", 120, "--noise", "host", "--versus", self.tmp / "f16.npu", program="eager.npu")

@@ -33,6 +33,8 @@ def block_length(x):
         return 1
     x = x - x.mean()
     cov = numpy.correlate(x, x, "full")[n - 1:][:lags + 1] / n
+    if cov[1] <= 0:
+        return 1
     loud = numpy.abs(cov / cov[0]) >= 2 * numpy.sqrt(numpy.log10(n) / n)
     quiet = [m for m in range(len(cov) - 5) if not loud[m + 1:m + 6].any()]
     m = 2 * (quiet[0] if quiet else max(numpy.flatnonzero(loud)))
@@ -41,19 +43,21 @@ def block_length(x):
         return 1
     k = numpy.arange(-m, m + 1)
     window = numpy.clip(2 * (1 - numpy.abs(k) / m), 0, 1) * cov[numpy.abs(k)]
+    if window.sum() <= cov[0]: # blocks never make intervals narrower
+        return 1
     b = (2 * (window * numpy.abs(k)).sum() ** 2 / (4 / 3 * window.sum() ** 2)) ** (1 / 3) * n ** (1 / 3)
     return max(1, int(numpy.rint(min(b, numpy.ceil(min(3 * n ** .5, n / 3))))))
 
 
-def interval(function, seed, *samples):
-    """95 % of what a function of samples that are drawn together is."""
-    drawn = resamples(len(samples[0]), seed, max(map(block_length, samples)))
+def interval(function, seed, *samples, related=True):
+    """95 % of what a function of samples that are drawn together is; related: a run may resemble the one before."""
+    drawn = resamples(len(samples[0]), seed, max(map(block_length, samples)) if related else 1)
     return numpy.quantile([function(*(s[d] for s in samples)) for d in drawn], [0.025, 0.975])
 
 
-def summary_interval(function, seed, sample):
+def summary_interval(function, seed, sample, related=True):
     """The same of one sample, whose runs are numbered in ascending order when they do not correlate."""
-    if block_length(sample) > 1:
+    if related and block_length(sample) > 1:
         return interval(function, seed, sample)
     return numpy.quantile([function(numpy.sort(sample)[d]) for d in resamples(len(sample), seed)], [0.025, 0.975])
 

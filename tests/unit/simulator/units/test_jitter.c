@@ -53,7 +53,7 @@ static struct noise_summary spread(struct bench *b, unsigned sources) {
     struct noise_summary s;
     for (uint64_t i = 0; i < RUNS; i++)
         t[i] = (double)cycles(b, sources, 7, (struct noise_place){.run = i});
-    cr_assert_null(noise_summarise(t, RUNS, 0, &s));
+    cr_assert_null(noise_summarise(t, RUNS, false, 0, &s));
     return s;
 }
 
