@@ -384,6 +384,7 @@ npu_status critical_graph_init(struct critical_graph *g, const struct trace_run 
     g->enter = base_alloc_array(g->n + 1, sizeof *g->enter);
     g->begin = base_alloc_array(g->n + 1, sizeof *g->begin);
     NPU_TRY(critical_launches(run, log, &g->launch, &g->nlaunch));
+    if (!g->n) g->nlaunch = 0; // stopped before the first instruction
     g->made = base_alloc_array(g->nlaunch + 1, sizeof *g->made);
     g->started = base_alloc_array(g->nlaunch + 1, sizeof *g->started);
     g->insn = base_alloc_array(node_count(g) + 1, sizeof *g->insn);

@@ -288,6 +288,10 @@ def test_part(browser, folder):
     text = page.js("document.getElementById('critical').textContent")
     expect_true("no what-ifs", "need a run to its end" in text and "--what-if" not in text and "Each line" not in text, text)
     quiet(page, "part")
+    path, _ = make(folder, "modernbert-tiny", "--break", "insn:0", compiled=("--eager",))
+    page = browser.open("file://" + path)
+    expect_true("no path of no instructions", page.js("document.getElementById('critical').hidden"))
+    quiet(page, "part without instructions")
 
 
 def test_host(browser, folder):

@@ -117,7 +117,7 @@ const critical = (() => {
   }
 
   function start(m) {
-    if (!m.d.step.insn) {
+    if (!m.d.step.insn || !m.d.step.insn.length) {
       m.layers.forEach((l) => { l.path = 0; });
       return;
     }

@@ -315,6 +315,23 @@ Test(critical, work_of_the_device_hides_behind_the_host) {
     trace_log_free(&p.log);
 }
 
+// Stopped before the first instruction, or before the first one of the second launch.
+Test(critical, launches_without_instructions) {
+    for (size_t ran = 0; ran < 2; ran++) {
+        struct program p;
+        size_t n;
+        launches_init(&p);
+        for (size_t i = 0; i <= ran; i++)
+            launch(&p, i * 1000, i * 1000 + 100, i * 1000 + 100, i * 1000 + 210);
+        p.log.count -= 2; // the last launch's
+        struct critical *c = launches_path(&p);
+        const struct critical_step *s = critical_steps(c, &n);
+        cr_expect_eq(n ? s[n - 1].to : 0, ran * 1100);
+        critical_free(c);
+        trace_log_free(&p.log);
+    }
+}
+
 // A queue of one place: a launch is made when the one before has started. The host works for 10
 // cycles on each.
 Test(critical, a_host_that_waits_for_its_queue) {
