@@ -299,6 +299,20 @@ class Gradients(Case):
         for a, b in zip(model.parameters(), want.parameters()):
             torch.testing.assert_close(a.grad, b.grad, atol=1e-3, rtol=1e-3)
 
+    def test_inputs_of_views_may_be_changed(self):
+        class Views(Mlp):
+            def forward(self, x, y):
+                return super().forward(x), y.t()
+
+        model, x, y = Views(), torch.randn(4, 16), torch.randn(2, 3)
+        z, t = self.silent(lambda: torch.compile(model, backend="npu")(x, y))
+        t.add_(1)
+        self.warned(lambda: z.sum().backward())
+        got = model.down.bias.grad.clone()
+        model.zero_grad()
+        model(x, y)[0].sum().backward()
+        torch.testing.assert_close(got, model.down.bias.grad, atol=1e-4, rtol=1e-4)
+
     def test_results_may_be_changed(self):
         model, x = Mlp(), torch.randn(4, 16)
         compiled = torch.compile(lambda x: (lambda y: (y, y.t()))(model(x)), backend="npu")

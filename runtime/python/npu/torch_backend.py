@@ -99,8 +99,11 @@ class _Recomputed(torch.autograd.Function):
         ctx.random = torch.get_rng_state()
         outputs = owner.compute(ready, args)
         ctx.owner, ctx.gm = owner, ready.places.gm
-        ctx.constants = [None if isinstance(a, torch.Tensor) else a for a in args]
-        ctx.save_for_backward(*(a for a in args if isinstance(a, torch.Tensor)))
+        # What nothing is computed of may be changed before the gradients are asked for.
+        idle = owner.idle(ready, args)
+        saved = [isinstance(a, torch.Tensor) and i not in idle for i, a in enumerate(args)]
+        ctx.constants = [None if kept else a for a, kept in zip(args, saved)]
+        ctx.save_for_backward(*(a for a, kept in zip(args, saved) if kept))
         ctx.mark_non_differentiable(
             *(o for o, flows in zip(outputs, ready.places.differentiable) if not flows)
         )
@@ -249,6 +252,11 @@ class CompiledGraph:
             return ()
         with torch.no_grad():
             return ready.plan([args[i] for i in self._dynamic(args)], ready.places)
+
+    def idle(self, ready: Ready, args: Sequence[Any]) -> set[int]:
+        """Inputs that nothing is computed of: at most, results are views of them."""
+        nodes = ready.plan.graph.inputs if ready.plan else []
+        return {i for i, node in zip(self._dynamic(args), nodes) if not node.users}
 
     def _dynamic(self, args: Sequence[Any]) -> list[int]:
         return [i for i, a in enumerate(args) if isinstance(a, torch.Tensor) and i not in self.static]
