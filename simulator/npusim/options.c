@@ -21,18 +21,30 @@
 #endif
 
 enum {
-#define NPUSIM_OPTION(N, name, key, arg, optional, help) KEY_##N = (key),
+#define NPUSIM_OPTION(N, name, key, arg, optional, many, help) KEY_##N = (key),
 #define NPUSIM_GROUP(title)
 #include "simulator/npusim/options.def"
 };
 
 static const struct argp_option table[] = {
-#define NPUSIM_OPTION(N, name, key, arg, optional, help) \
+#define NPUSIM_OPTION(N, name, key, arg, optional, many, help) \
     {name, key, arg, (optional) ? OPTION_ARG_OPTIONAL : 0, help, 0},
 #define NPUSIM_GROUP(title) {0, 0, 0, 0, title, 0},
 #include "simulator/npusim/options.def"
     {0},
 };
+
+// What argp has no column for: whether a second value adds to the first. Else one would be lost.
+static const struct {
+    int key;
+    bool many;
+    const char *name, *arg;
+} extra[] = {
+#define NPUSIM_OPTION(N, name, key, arg, optional, many, help) {key, many, name, arg},
+#define NPUSIM_GROUP(title)
+#include "simulator/npusim/options.def"
+};
+enum { ROWS = sizeof extra / sizeof *extra };
 
 // A time of each run is kept; and numbers of runs do not start over.
 #define MOST_RUNS UINT64_C(1000000000)
@@ -41,6 +53,8 @@ struct parse {
     struct arena *a;
     struct npusim_options *o;
     npu_status failed;
+    bool given[ROWS];
+    bool all_noise;      // --noise all, not a list
     const char *of_runs; // an option that is about running a program, NULL: none given
 };
 
@@ -107,10 +121,21 @@ static npu_status check_diff(const struct parse *p) {
     return NULL;
 }
 
+static void check_once(struct parse *p, int key, const char *arg) {
+    for (int i = 0; i < ROWS; i++) {
+        if (extra[i].key != key || extra[i].many || !extra[i].arg) continue;
+        if (p->given[i])
+            fail(p, npu_fail(USAGE, "--%s%s%s: given twice, but it takes one value", extra[i].name,
+                             arg ? " " : "", arg ? arg : ""));
+        p->given[i] = true;
+    }
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state) {
     struct parse *p = state->input;
     struct npusim_options *o = p->o;
     note_for_diff(p, key);
+    check_once(p, key, arg);
     switch (key) {
     case KEY_INPUT: append_pair(p, &o->input, "input", arg); break;
     case KEY_INPUTS: o->inputs = arg; break;
@@ -154,13 +179,17 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_RUNS: integer(p, "runs", arg, 1, MOST_RUNS, &o->runs); break;
     case KEY_SEED: integer(p, "seed", arg, 0, UINT64_MAX, &o->seed); break;
     case KEY_THREADS: integer(p, "threads", arg, 1, UINT64_MAX, &o->threads); break;
-    case KEY_NOISE: fail(p, noise_parse(arg, &o->noise)); break;
+    case KEY_NOISE:
+        fail(p, noise_parse(arg, &o->noise));
+        p->all_noise = !strcmp(arg, "all");
+        break;
     case KEY_BY_SOURCE:
         integer(p, "by-source", arg, 0, MOST_RUNS, &o->by_source);
         o->by_source_given = true;
         break;
     case KEY_FIRST_RUN:
         integer(p, "first-run", arg, 0, UINT64_MAX - MOST_RUNS, &o->first_run);
+        o->first_run_given = true;
         break;
     case KEY_VERSUS: o->versus = arg; break;
     case KEY_HOST: o->host = arg; break;
@@ -189,11 +218,30 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     return 0;
 }
 
-static npu_status check(const struct npusim_options *o) {
+// Noise that is asked for and cannot be there.
+static npu_status check_noise(const struct parse *p) {
+    struct npusim_options *o = p->o;
+    const unsigned host = 1U << NOISE_HOST;
+    if (o->host && !strcmp(o->host, "none") && o->noise & host) {
+        if (!p->all_noise)
+            return npu_fail(USAGE, "--noise names the host, and --host none takes it away");
+        o->noise &= ~host;
+    }
+    if (o->first_run_given && !o->noise)
+        return npu_fail(USAGE,
+                        "--first-run %" PRIu64 ": without --noise every run is the same, whatever "
+                        "its number",
+                        o->first_run);
+    return NULL;
+}
+
+static npu_status check(const struct parse *p) {
+    const struct npusim_options *o = p->o;
     if (!o->program)
         return npu_fail(USAGE, "no program given; npusim --help says what is accepted");
     if (o->second)
         return npu_fail(USAGE, "more than one program: '%s' and '%s'", o->program, o->second);
+    NPU_TRY(check_noise(p));
     const bool wants_values = o->output.n || o->outputs || o->expect.n || o->expects;
     if (o->no_data && wants_values)
         return npu_fail(USAGE, "--no-data computes no outputs: it excludes --output, --outputs, "
@@ -237,5 +285,5 @@ npu_status npusim_options_parse(int argc, char **argv, struct arena *a, struct n
     if (argp_parse(&argp, argc, argv, 0, NULL, &p) == ENOMEM)
         return npu_fail(NO_MEMORY, "out of memory");
     if (p.failed) return p.failed;
-    return o->diff ? check_diff(&p) : check(o);
+    return o->diff ? check_diff(&p) : check(&p);
 }

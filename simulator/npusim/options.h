@@ -38,6 +38,7 @@ struct npusim_options {
     uint64_t threads;     // 0: as many as there are processors
     unsigned noise;       // bit per enum noise_source
     bool by_source_given; // --by-source
+    bool first_run_given; // --first-run
     uint64_t by_source;   // runs for shares of the variance; 0: none
     const char *versus;   // another program, NULL: none
     bool diff;            // compare `program` and `second`, two reports or traces

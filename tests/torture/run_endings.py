@@ -17,7 +17,7 @@ COMPILE = [
     (0, "$npuc $model -o o.npu", "o.npu"),
     (0, "cat $model | $npuc /dev/stdin -o o.npu", "o.npu"),
     (0, "$npuc $model -o /dev/null", ""),
-    (0, "$npuc $model --target ./empty -o o.npu", "o.npu"),
+    (0, "$plain $model --target ./empty -o o.npu", "o.npu"),
     (0, "$npuc $model -o o.npu >&- 2>&- <&-", "o.npu"),
     (2, "$npuc", ""),
     (2, "$npuc $model --bogus", ""),
@@ -29,7 +29,7 @@ COMPILE = [
     (2, "$npuc $model -o g.npt.bin --emit graph=g.npt", ""),
     (2, "$npuc $model -o a.nps.weights --emit asm=a.nps", ""),
     (2, "$npuc $model -o o.npu --const ids=empty --report empty", ""),
-    (2, "$npuc $model --target ./empty -o empty", ""),
+    (2, "$plain $model --target ./empty -o empty", ""),
     (2, "$npuc $program --disassemble -o $program", ""),
     (2, "$npuc $text -o $text.weights", ""),
     (2, "cp $program copy; $npuc copy --info -o copy", "copy"),
@@ -46,8 +46,8 @@ COMPILE = [
     (4, "$npuc $model --set dram.bytes=64KiB -o o.npu", ""),
     (6, "$npuc missing.onnx -o o.npu", ""),
     (6, "$npuc folder -o o.npu", ""),
-    (6, "$npuc $model --target missing.yaml -o o.npu", ""),
-    (6, "$npuc $model --target ./folder -o o.npu", ""),
+    (6, "$plain $model --target missing.yaml -o o.npu", ""),
+    (6, "$plain $model --target ./folder -o o.npu", ""),
     (6, "$npuc $model --const ids=missing.npy -o o.npu", ""),
     (6, "$npuc $model -o missing/o.npu", ""),
     (6, "$npuc $model -o folder", ""),
@@ -190,7 +190,7 @@ def main():
     program, text = work.parent / "endings.npu", work.parent / "endings.nps"
     work.mkdir(parents=True, exist_ok=True)
     subprocess.run([npuc, folder / "model.onnx", "--target", "tiny", "-q", "-o", program, "--emit", f"asm={text}"], check=True)
-    environment = dict(os.environ, npuc=f"{npuc} -q --target tiny", npusim=f"{npusim} -q", loud=npusim,
+    environment = dict(os.environ, npuc=f"{npuc} -q --target tiny", plain=f"{npuc} -q", npusim=f"{npusim} -q", loud=npusim,
                        model="model.onnx", program=str(program), text=str(text), inputs=str(folder / "case_0"))
     faults = 0
     for row in COMPILE + RUN:

@@ -19,24 +19,38 @@
 const char *const npuc_emit_names[NPUC_EMITS] = {"graph", "tiles", "plan", "asm", "layers"};
 
 enum {
-#define NPUC_OPTION(N, name, key, arg, optional, help) KEY_##N = (key),
+#define NPUC_OPTION(N, name, key, arg, optional, many, help) KEY_##N = (key),
 #define NPUC_GROUP(title)
 #include "toolchain/npuc/options.def"
 };
 
 static const struct argp_option table[] = {
-#define NPUC_OPTION(N, name, key, arg, optional, help) \
+#define NPUC_OPTION(N, name, key, arg, optional, many, help) \
     {name, key, arg, (optional) ? OPTION_ARG_OPTIONAL : 0, help, 0},
 #define NPUC_GROUP(title) {0, 0, 0, 0, title, 0},
 #include "toolchain/npuc/options.def"
     {0},
 };
 
+// What argp has no column for: whether a second value adds to the first. Else one would be lost.
+static const struct {
+    int key;
+    bool many;
+    const char *name, *arg;
+} extra[] = {
+#define NPUC_OPTION(N, name, key, arg, optional, many, help) {key, many, name, arg},
+#define NPUC_GROUP(title)
+#include "toolchain/npuc/options.def"
+};
+enum { ROWS = sizeof extra / sizeof *extra };
+
 struct parse {
     struct arena *a;
     struct npuc_options *o;
     npu_status failed;
-    int next; // the word behind what has been understood
+    bool given[ROWS];
+    bool replace; // a later value replaces an earlier one
+    int next;     // the word behind what has been understood
 };
 
 void npuc_list_add(struct arena *a, struct npuc_list *l, const char *text) {
@@ -134,10 +148,21 @@ npu_status npuc_options_dtype(struct npuc_options *o, const char *text) {
     return npu_fail(USAGE, "--dtype %s: expected auto, f32, f16 or bf16", text);
 }
 
+static void check_once(struct parse *p, int key, const char *arg) {
+    for (int i = 0; i < ROWS; i++) {
+        if (extra[i].key != key || extra[i].many || !extra[i].arg) continue;
+        if (p->given[i])
+            fail(p, npu_fail(USAGE, "--%s%s%s: given twice, but it takes one value", extra[i].name,
+                             arg ? " " : "", arg ? arg : ""));
+        p->given[i] = true;
+    }
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state) {
     struct parse *p = state->input;
     struct npuc_options *o = p->o;
     if (key != ARGP_KEY_ERROR && key != ARGP_KEY_FINI) p->next = state->next;
+    if (!p->replace) check_once(p, key, arg);
     switch (key) {
     case KEY_OUTPUT: o->output = arg; break;
     case KEY_REPORT: o->report = arg; break;
@@ -253,7 +278,7 @@ static npu_status no_printing(const struct npuc_options *o) {
 npu_status npuc_options_words(size_t count, const char *const *words, struct arena *a,
                               struct npuc_options *o) {
     static const struct argp argp = {.options = table, .parser = on_option};
-    struct parse p = {.a = a, .o = o};
+    struct parse p = {.a = a, .o = o, .replace = true};
     char **argv = ARENA_ARRAY(a, char *, count + 2);
     npuc_options_init(o);
     if (count > INT_MAX - 1) return npu_fail(USAGE, "%zu options are too many", count);

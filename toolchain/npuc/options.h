@@ -52,7 +52,8 @@ NPU_MUST_USE npu_status npuc_options_parse(int argc, char **argv, struct arena *
                                            struct npuc_options *o);
 
 // Options alone, for a compilation in the caller's process: neither prints nor ends the program.
-// `words` are lent as long as the options. USAGE for a word that is no option of the compilation:
+// `words` are lent as long as the options; a later value replaces an earlier one, so that defaults
+// may stand in front. USAGE for a word that is no option of the compilation:
 // unknown, an input or output file, or one that asks for text on standard output.
 NPU_MUST_USE npu_status npuc_options_words(size_t count, const char *const *words, struct arena *a,
                                            struct npuc_options *o);
