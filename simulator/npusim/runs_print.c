@@ -54,11 +54,38 @@ static void correlated(const struct side *side, int sides, struct str *out) {
     }
 }
 
-static void table(const struct side *side, int sides, struct str *out) {
+static double std_of(const struct side *side) {
+    return side->runs->summary->stat[NOISE_STAT_STD].value;
+}
+
+// One run each, or runs that are all the same: a time and nothing to estimate.
+static bool single(const struct side *side, int sides) {
+    bool varies = false;
+    for (int i = 0; i < sides; i++)
+        varies |= side[i].runs->n > 1 && std_of(&side[i]) > 0;
+    return !varies;
+}
+
+static void headings(const struct side *side, int sides, struct str *out) {
     str_puts(out, "         ");
     for (int i = 0; i < sides; i++)
         cell(out, side[i].program, i + 1 == sides);
     str_putc(out, '\n');
+}
+
+static void times(const struct side *side, int sides, struct str *out) {
+    headings(side, sides, out);
+    str_printf(out, "  %-7s", side[0].runs->n > 1 ? "all" : "time");
+    for (int i = 0; i < sides; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "%.3f us", side[i].runs->summary->stat[NOISE_STAT_MEAN].value);
+        cell(out, text, i + 1 == sides);
+    }
+    str_putc(out, '\n');
+}
+
+static void table(const struct side *side, int sides, struct str *out) {
+    headings(side, sides, out);
     for (int s = 0; s < NOISE_STATS; s++) {
         const enum noise_stat stat = (enum noise_stat)s;
         str_printf(out, "  %-7s", noise_stat_word(stat));
@@ -78,11 +105,19 @@ static void table(const struct side *side, int sides, struct str *out) {
     correlated(side, sides, out);
 }
 
+// A ratio of deviations is one only when both are there.
 static void ratios(const struct side *side, struct str *out) {
     const struct trace_runs *r = side[0].runs;
-    str_printf(out, "%s over %s: mean %.4f [%.4f, %.4f], std %.4f [%.4f, %.4f]\n", side[1].program,
-               side[0].program, r->mean_ratio.value, r->mean_ratio.lo, r->mean_ratio.hi,
-               r->std_ratio.value, r->std_ratio.lo, r->std_ratio.hi);
+    const bool first = std_of(&side[0]) > 0, second = std_of(&side[1]) > 0;
+    str_printf(out, "%s over %s: mean %.4f", side[1].program, side[0].program, r->mean_ratio.value);
+    if (first || second) str_printf(out, " [%.4f, %.4f]", r->mean_ratio.lo, r->mean_ratio.hi);
+    if (first && second)
+        str_printf(out, ", std %.4f [%.4f, %.4f]\n", r->std_ratio.value, r->std_ratio.lo,
+                   r->std_ratio.hi);
+    else if (first || second)
+        str_printf(out, "; only %s varies\n", side[first ? 0 : 1].program);
+    else
+        str_puts(out, r->n > 1 || !strcmp(r->noise, "off") ? "; neither varies\n" : "\n");
 }
 
 // ---- histogram ---------------------------------------------------------------------------------
@@ -232,12 +267,12 @@ static void sources(const struct side *side, int sides, struct str *out) {
     }
 }
 
-static void parts(const struct side *side, int sides, struct str *out) {
+static void parts(const struct side *side, int sides, bool alone, struct str *out) {
     for (int i = 0; i < sides; i++) {
         const struct trace_runs *r = side[i].runs;
         const double mean = r->summary->stat[NOISE_STAT_MEAN].value;
-        str_printf(out, "%s: %.3f us of the mean are simulated", side[i].program,
-                   mean - r->sampled_us);
+        str_printf(out, "%s: %.3f us%s are simulated", side[i].program, mean - r->sampled_us,
+                   alone ? "" : " of the mean");
         if (r->sampled_us > 0)
             str_printf(out, ", %.3f us sampled from a fitted model of the host\n", r->sampled_us);
         else
@@ -263,18 +298,19 @@ void npusim_runs_print(const struct trace_runs *runs, bool utf8, struct str *out
     for (int i = 0; i < sides; i++)
         sorted = sorted && sort_times(&side[i]);
     if (sorted) {
+        const bool alone = single(side, sides);
         str_printf(out,
                    "latency of %" PRIu64 " run%s from number %" PRIu64 ", noise %s, seed %" PRIu64
                    "\n",
                    runs->n, runs->n == 1 ? "" : "s", runs->first, runs->noise, runs->seed);
-        table(side, sides, out);
+        (alone ? times : table)(side, sides, out);
         if (sides > 1) ratios(side, out);
-        if (runs->n > 1) {
+        if (!alone) {
             histogram(side, sides, utf8, out);
             curves(side, sides, out);
         }
         sources(side, sides, out);
-        parts(side, sides, out);
+        parts(side, sides, alone, out);
     } else {
         out->failed = true;
     }

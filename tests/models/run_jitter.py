@@ -7,6 +7,7 @@
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -170,10 +171,34 @@ class Jitter(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn(part, done.stderr)
 
+    def test_noise_that_cannot_be_there_is_refused(self):
+        for options, part in ((["--noise", "contention,host", "--host", "none"], "--host none takes it away"),
+                              (["--first-run", "7"], "--first-run 7: without --noise every run is the same"),
+                              (["--first-run", "0", "--runs", "3"], "without --noise")):
+            done = subprocess.run([BUILD / "bin/npusim", self.tmp / "f16.npu", "--no-data", *options], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(part, done.stderr)
+        whole = self.runs("--runs", 4, "--noise", "all", "--host", "none")
+        self.assertEqual((whole["noise"], whole["sampled_mean_us"]), (DEVICE, 0))
+        self.assertEqual(self.runs("--first-run", 2, "--noise", DEVICE)["times_us"], whole["times_us"][2:3])
+
     def test_one_run_with_noise_is_shown(self):
         out, report = self.npusim("--noise", "refresh,contention")
         self.assertIn("latency of 1 run from number 0, noise refresh,contention", out)
         self.assertNotEqual(report["runs"]["times_us"][0], report["runs"]["quiet_us"])
+        # One run has no spread and nothing to resample.
+        self.assertAlmostEqual(float(re.search(r"\n  time   ([\d.]+) us\n", out)[1]), report["runs"]["mean_us"], delta=0.001)
+        for word in ("std", "cv", "[", "bootstrap", "of the mean", "histogram"):
+            self.assertNotIn(word, out)
+        self.assertEqual((report["runs"]["std_us"], report["runs"]["cv"]), (0, 0))
+
+    def test_where_nothing_varies_there_is_no_spread(self):
+        for n in (1, 3):
+            out, report = self.npusim("--runs", n, "--versus", self.tmp / "f32.npu")
+            ratio = report["runs"]["versus"]["mean_ratio"]["value"]
+            self.assertIn(f"\nf32.npu over f16.npu: mean {ratio:.4f}; neither varies\n", out)
+            for word in ("std", "cv", "[", "bootstrap"):
+                self.assertNotIn(word, out)
 
     def test_quiet_prints_no_distribution(self):
         """The report has it; what has an option of its own is printed."""
