@@ -19,10 +19,11 @@
 #define VERSION 1
 #define MAX_QUANTILES 2001
 #define MAX_QUEUE 1048576
-// Of one dispatch, level, slow factor: their product in picoseconds stays below 2^63.
+// Of one dispatch, level, slow factor.
 #define MAX_US 1e6
 #define MAX_LEVEL 100
 #define MAX_FACTOR 1e4
+#define MAX_LAUNCH_US 1e7 // their product: a million of them in picoseconds stay below 2^63
 #define MAX_RUN_US 1e9
 #define MAX_PHI 0.999
 
@@ -125,7 +126,8 @@ static npu_status check_number(const struct reader *r, struct place p, double lo
     if (!json_is_number(p.value)) return wrong_type(r, p, "a number");
     double v = json_number_value(p.value);
     if (v >= low && v <= high) return NULL;
-    return npu_fail(BAD_INPUT, "%s: %s is %g, expected %g to %g", r->where, p.path, v, low, high);
+    return npu_fail(BAD_INPUT, "%s: %s is %.10g, expected %.10g to %.10g", r->where, p.path, v, low,
+                    high);
 }
 
 static npu_status number(const struct reader *r, struct place object, const char *key, double low,
@@ -279,6 +281,20 @@ static npu_status slow(const struct reader *r, struct place root, struct host_mo
     return process(r, p, &m->slow_process);
 }
 
+// The slowest launch that may be drawn.
+static npu_status check_launches(const struct reader *r, const struct host_model *m) {
+    const double most = m->level * m->slow.q[m->slow.n - 1];
+    for (int c = 0; c < HOST_CLASS_COUNT; c++) {
+        const double us = most * m->fast[c].q[m->fast[c].n - 1];
+        if (us > MAX_LAUNCH_US)
+            return npu_fail(BAD_INPUT,
+                            "%s: the last of dispatch.%s.quantiles_us x slow.level x the last of "
+                            "slow.quantiles is a launch of %.10g us, expected at most %.10g",
+                            r->where, class_text[c], us, MAX_LAUNCH_US);
+    }
+    return NULL;
+}
+
 static npu_status compiled(const struct reader *r, struct place root, struct host_model *m) {
     const struct place p = member(r, root, "compiled");
     const char *unused;
@@ -347,6 +363,7 @@ static npu_status read_model(const struct reader *r, const json_t *json, struct 
     NPU_TRY(provenance(r, root, m));
     NPU_TRY(dispatch(r, root, m));
     NPU_TRY(slow(r, root, m));
+    NPU_TRY(check_launches(r, m));
     NPU_TRY(compiled(r, root, m));
     return runs(r, root, m);
 }
@@ -374,10 +391,10 @@ static npu_status parse(const char *json, size_t size, const char *where, struct
     if (empty)
         return npu_fail(BAD_INPUT, "%s is empty; expected a host model, a JSON object of %s", where,
                         expected);
-    json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (!root)
-        return npu_fail(BAD_INPUT, "%s:%d:%d: %s; expected a host model, a JSON object of %s",
-                        where, error.line, error.column, error.text, expected);
+        return npu_fail(BAD_INPUT, "%s:%d:%d: no JSON: %s", where, error.line, error.column,
+                        error.text);
     struct arena *a = arena_new();
     struct reader r = {a, where};
     struct host_model *m = ARENA_NEW(a, struct host_model);

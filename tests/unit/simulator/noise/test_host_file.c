@@ -124,7 +124,7 @@ Test(host_file, damage_is_named) {
         {"FORMAT", "\"other\"", "h.json: format is 'other', expected 'npu-host-model'"},
         {"FORMAT", "3", "h.json: format is a number, expected a string"},
         {"VERSION", "2", "version is 2, expected 1"},
-        {"QUEUE", "0", "queue is 0, expected 1 to"},
+        {"QUEUE", "0", "queue is 0, expected 1 to 1048576"},
         {"QUEUE", "1.5", "queue is 1.5, expected a whole number"},
         {"QUEUE", "null", "queue is null, expected a number"},
         {"TIMER", "-1", "timer_us is -1, expected 0 to"},
@@ -134,7 +134,7 @@ Test(host_file, damage_is_named) {
         {"ADD", "{\"quantiles_us\":[1]}", "dispatch.add.quantiles_us has 1 values, expected 2 to"},
         {"ADD", "{\"quantiles_us\":[1,3,2]}", "dispatch.add.quantiles_us[2] is 2, below the one"},
         {"ADD", "{\"quantiles_us\":[1,\"3\"]}", "quantiles_us[1] is a string, expected a number"},
-        {"ADD", "{\"quantiles_us\":[1,1e30]}", "quantiles_us[1] is 1e+30, expected 0 to 1e+06"},
+        {"ADD", "{\"quantiles_us\":[1,1e30]}", "quantiles_us[1] is 1e+30, expected 0 to 1000000"},
         {"ADD", "{\"quantiles\":[1,2]}", "dispatch.add has an unknown key 'quantiles'; known are:"},
         {"ADD", "{\"quantiles_us\":[1,2,4],\"p999_us\":5}", "p999_us is 5, expected 2 to 4"},
         {"MORE", "\"convolution\":{},", "dispatch has an unknown key 'convolution'; known are:"},
@@ -164,6 +164,26 @@ Test(host_file, damage_is_named) {
     }
 }
 
+// Each in its range, and yet a launch of longer than 10 s.
+Test(host_file, products_have_an_end) {
+    struct host_model *m;
+    char *text = file_with("ADD", "{\"quantiles_us\":[1,2,1000000]}"), *factor;
+    npu_status st = parse(text, &m);
+    cr_expect_null(st);
+    host_model_free(m);
+    factor = strstr(text, "[0.5,1,2]");
+    factor[7] = '9';
+    st = parse(text, &m);
+    cr_expect_eq(npu_status_code(st), NPU_BAD_INPUT);
+    cr_expect(st && strstr(npu_status_message(st),
+                           "h.json: the last of dispatch.add.quantiles_us x slow.level x the last "
+                           "of slow.quantiles is a launch of 13499998.65 us, expected at most "
+                           "10000000"),
+              "%s", st ? npu_status_message(st) : "read");
+    npu_status_free(st);
+    free(text);
+}
+
 static void expect_said(const char *text, const char *const *says, size_t n) {
     struct host_model *m;
     struct str all = {0};
@@ -180,9 +200,7 @@ static void expect_said(const char *text, const char *const *says, size_t n) {
 
 // What is no model is told what one is: every key of the file, and what it holds.
 Test(host_file, what_is_no_model_is_told_what_one_is) {
-    static const char *const texts[] = {"",     " \t\r\n",      "{",    "abc",
-                                        "[1]",  "\x01\x02\xff", "null", "\"npu-host-model\"",
-                                        "[[[[", "{\"a\":1}}"};
+    static const char *const texts[] = {"", " \t\r\n", "[1]", "null", "\"npu-host-model\""};
     static const char *const keys[] = {
         "expected a",
         "object of format (the string 'npu-host-model'), version (the number 1), provenance (",
@@ -197,6 +215,16 @@ Test(host_file, what_is_no_model_is_told_what_one_is) {
     static const char *const empty[] = {"h.json is empty; expected a host model"};
     expect_said("", empty, 1);
     expect_said(" \n ", empty, 1);
+    // Of a slip in the writing, the place and nothing else.
+    static const char *const slips[] = {"{", "abc", "\x01\x02\xff", "[[[[", "{\"a\":1}}"};
+    static const char *const place[] = {"h.json:1:", ": no JSON: "};
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++) {
+        struct host_model *m;
+        expect_said(slips[i], place, 2);
+        npu_status st = parse(slips[i], &m);
+        cr_expect(!strstr(npu_status_message(st), "provenance"), "%s", npu_status_message(st));
+        npu_status_free(st);
+    }
 }
 
 // All of them, each with what it holds.
