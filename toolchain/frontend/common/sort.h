@@ -7,9 +7,9 @@
 #include "toolchain/frontend/common/build.h"
 
 // The first `count` of x's elements along axis, largest or smallest first; equal ones in their own
-// order. values: x's shape with count at axis, x's type; indices: i64 of that shape. An element
-// that is not a number has no place in the order: the result is then undefined. UNSUPPORTED: rows
-// too long for the comparison of all pairs and too many of them wanted.
+// order. values: x's shape with count at axis, x's type; indices: i64 of that shape. What is
+// not a number is larger than infinity. UNSUPPORTED: rows too long for the comparison of all pairs
+// and too many of them wanted.
 NPU_MUST_USE npu_status build_sort(const struct build *b, struct graph_value *x, int axis,
                                    int64_t count, bool largest, struct graph_value **values,
                                    struct graph_value **indices);
