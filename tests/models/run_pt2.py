@@ -16,7 +16,7 @@ import tempfile
 from run_reports import Fault, HALF, TARGETS, must
 
 CASES = pathlib.Path(__file__).resolve().parent.parent / "data" / "pt2"
-EXACT = ("integers", "wrapping", "in-place", "elementwise")  # halves round elsewhere: division by what is near 0, rounding to integers
+EXACT = ("integers", "wrapping", "in-place", "elementwise", "edges")  # halves round elsewhere: division by what is near 0, rounding to integers
 
 
 def values(tools, folder, case, model, work):

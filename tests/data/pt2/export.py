@@ -239,8 +239,47 @@ def order(x, long, w):
             torch.einsum("bij,bkj,jl->bil", x, x, w), torch.bmm(x, w[None].expand(2, 5, 3)))
 
 
+def order_odd(x, long, one):
+    """Orders and running sums of what is not a number, and of infinities."""
+    return (*torch.sort(x, stable=True), *torch.sort(x, dim=0, descending=True, stable=True), torch.topk(x, 2)[0],
+            torch.topk(x, 2, largest=False)[0], *torch.topk(one[:, :50], 3), *torch.topk(one[:, :50], 50, largest=False),
+            x.argsort(stable=True), torch.topk(long, 60)[0], torch.topk(long, 60, largest=False)[0], *torch.topk(one, 4),
+            *torch.topk(one, 4, largest=False), x.cumsum(1), x.cumsum(0))
+
+
+def edges(x, y, a, b, i, j, u, base):
+    """Elements where a function overflows, is not a number, or depends on the sign of a zero."""
+    return (x ** (1 / 3), x**1.5, x**y, x**3.0, (-2.0) ** y, x**-1.0, torch.fmax(x, y), torch.fmin(x, y), F.hardshrink(x), F.softshrink(x),
+            F.threshold(x, 1.0, 7.0), torch.fmod(a, b), torch.floor_divide(a, b), torch.div(a, b, rounding_mode="floor"), a // 0.1, a % b,
+            i // j, i.argmin(), torch.asinh(base), torch.acosh(base), torch.signbit(torch.nan_to_num(x)), torch.atan2(x, y),
+            base.abs() ** 1e-39, u.clamp(-1, 2), u.clamp_min(-1), u.clamp(1, 5))
+
+
 def branches(x):
     return torch.cond(x.sum() > 0, lambda v: (v * 2, v + 1), lambda v: (v - 1, v.sin()), (x,))
+
+
+def edge_inputs():
+    inf, nan = float("inf"), float("nan")
+    pairs = torch.cartesian_prod(torch.tensor([nan, -inf, -8.0, -2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 3.0, inf]),
+                                 torch.tensor([nan, -inf, -2.0, -1.5, -0.0, 0.0, 0.3, 1.0, 3.0, inf])).t().contiguous()
+    a = torch.tensor([1e10, 1e6, 5.0, 6.0, -1.0, inf, -7.5, 7.5, 0.0, 3.0, nan, -6.0, 1.0])
+    b = torch.tensor([3.0, 0.1, inf, 0.1, inf, 2.0, 2.0, -2.0, 3.0, 0.0, 1.0, -0.1, -inf])
+    i, j = torch.tensor([5, -(2**63), 3, -(2**63), 2**63 - 1, -7]), torch.tensor([3, 3, -2, -1, 2, 7])
+    base = torch.tensor([2e19, -3e38, 1e-6, -1e-6, 0.0, 1.0, 1.001, 2.0, -5.0, 1e10, inf, nan, -inf])
+    return (*pairs, a, b, i, j, torch.tensor([0, 1, 7], dtype=torch.uint8), base)
+
+
+def order_inputs():
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([[3, nan, 1, 2, inf], [nan, nan, -inf, inf, nan], [1, 2, inf, 4, 5], [0, 1, 2, -inf, 0]])
+    long = R(1, 3000)
+    long[0, [7, 100, 1500]], long[0, [5, 200]], long[0, 30] = nan, inf, -inf
+    few = torch.full((1, 3000), nan)
+    few[0, 1000:1030], few[0, 2000:2020] = R(30), inf
+    one = R(1, 3000)
+    one[0, 7], one[0, 3], one[0, 30] = nan, inf, -inf
+    return x, torch.cat([long, few]), one
 
 
 def cases():
@@ -266,6 +305,8 @@ def cases():
         "decoder": (Decoder(), (torch.tensor([[5]]),),
                     {"state": ["at", "seen", "layers.0.k", "layers.0.v"], "steps": [5, 11, 2, 2, 23, 0, 7, 19]}),
         "places": (Places(), (R(2, 8),), {"places": True}),
+        "edges": (Call(edges), edge_inputs(), {}),
+        "order-odd": (Call(order_odd), order_inputs(), {}),
         "order": (Call(order), (R(2, 4, 5), R(1, 3000), R(5, 3)), {}),
         "recurrent": (nn.LSTM(5, 4, 2, batch_first=True, bidirectional=True), (R(2, 3, 5),), {}),
         "gru": (nn.GRU(5, 4), (R(3, 2, 5), R(1, 2, 4)), {}),

@@ -46,6 +46,24 @@ npu_status build_atan(const struct build *b, struct graph_value *x, struct graph
                      (struct graph_value *[]){x, p}, out);
 }
 
+// atan(|y| / |x|), mirrored by the signs, of zeros too. Limits keep the quotient a number.
+npu_status build_atan2(const struct build *b, struct graph_value *y, struct graph_value *x,
+                       struct graph_value **out) {
+    static const double limits[2] = {0x1p-149, 0x1.fffffep127}, half_turn = 3.141592653589793;
+    struct graph_value *in[2] = {y, x};
+    NPU_TRY(build_map(b, ISA_F32,
+                      "mov in1; abs; max $0; min $1 =tmp; mov in0; abs; min $1; div tmp", limits, 2,
+                      in, &in[1]));
+    NPU_TRY(build_atan(b, in[1], &in[1]));
+    in[0] = x;
+    NPU_TRY(build_map(b, ISA_F32,
+                      "mov in1; rsub $0 =tmp; mov in0; rdiv 1; min in0; lt 0; sel tmp in1",
+                      &half_turn, 2, in, &in[1]));
+    in[0] = y;
+    return build_map(b, ISA_F32, "mov in1; neg =tmp; mov in0; rdiv 1; min in0; lt 0; sel tmp in1",
+                     NULL, 2, in, out);
+}
+
 // x / sqrt(1 - x^2), 1 - x^2 as (1 - x)(1 + x).
 static npu_status arc_sine(const struct build *b, struct graph_value *x, struct graph_value **out) {
     struct graph_value *t;
@@ -67,24 +85,81 @@ npu_status build_acos(const struct build *b, struct graph_value *x, struct graph
     return build_map(b, x->dtype, "rsub $0", &half, 1, &y, out);
 }
 
-// log(|x| + sqrt(x^2 + 1)) with the sign of x.
-npu_status build_asinh(const struct build *b, struct graph_value *x, struct graph_value **out) {
-    struct graph_value *root;
-    NPU_TRY(build_map1(b, "mul acc; add 1; sqrt", x, &root));
-    return build_map2(b, "abs; add in1; log =tmp; mov in0; lt 0; mul -2; add 1; mul tmp", x, root,
-                      out);
+// log(1 + w) = log(u) + (w - (u - 1)) / u with u the rounded 1 + w.
+static npu_status log_one_plus(const struct build *b, struct graph_value *w,
+                               struct graph_value **out) {
+    struct graph_value *in[2] = {w};
+    NPU_TRY(build_map(b, ISA_F32, "add 1; log", NULL, 1, &w, &in[1]));
+    return build_map(b, ISA_F32, "add 1; sub 1; rsub in0 =tmp; mov in0; add 1; rdiv tmp; add in1",
+                     NULL, 2, in, out);
 }
 
+// Squares are of x up to 2^40; the rest of a larger x is a logarithm of its own.
+static const double SQUARED_MAX = 0x1p40;
+
+static npu_status add_large(const struct build *b, struct graph_value *x, struct graph_value *y,
+                            struct graph_value **out) {
+    return build_map(b, ISA_F32, "max $0; div $0; log; add in1", &SQUARED_MAX, 2,
+                     (struct graph_value *[]){x, y}, out);
+}
+
+// log(1 + w), w = |x| + x^2 / (1 + sqrt(x^2 + 1)), with the sign of x.
+npu_status build_asinh(const struct build *b, struct graph_value *x, struct graph_value **out) {
+    struct graph_value *in[2], *size;
+    NPU_TRY(build_map(b, ISA_F32, "abs", NULL, 1, &x, &size));
+    NPU_TRY(build_map(b, ISA_F32, "min $0", &SQUARED_MAX, 1, &size, &in[0]));
+    NPU_TRY(build_map(b, ISA_F32, "mul acc; add 1; sqrt; add 1", NULL, 1, in, &in[1]));
+    NPU_TRY(build_map(b, ISA_F32, "mul acc; div in1; add in0", NULL, 2, in, &in[1]));
+    NPU_TRY(log_one_plus(b, in[1], &in[1]));
+    NPU_TRY(add_large(b, size, in[1], &in[1]));
+    in[0] = x;
+    return build_map(b, x->dtype, "mov in1; neg =tmp; mov in0; lt 0; sel tmp in1", NULL, 2, in,
+                     out);
+}
+
+// log(1 + w), w = x - 1 + sqrt((x - 1)(x + 1)).
 npu_status build_acosh(const struct build *b, struct graph_value *x, struct graph_value **out) {
-    struct graph_value *root;
-    NPU_TRY(build_map1(b, "mul acc; sub 1; sqrt", x, &root));
-    return build_map2(b, "add in1; log", x, root, out);
+    struct graph_value *in[2];
+    NPU_TRY(build_map(b, ISA_F32, "min $0", &SQUARED_MAX, 1, &x, &in[0]));
+    NPU_TRY(
+        build_map(b, ISA_F32, "add 1 =tmp; mov in0; sub 1; mul tmp; sqrt", NULL, 1, in, &in[1]));
+    NPU_TRY(build_map(b, ISA_F32, "sub 1; add in1", NULL, 2, in, &in[1]));
+    NPU_TRY(log_one_plus(b, in[1], &in[1]));
+    NPU_TRY(add_large(b, x, in[1], &in[1]));
+    return build_cast(b, in[1], x->dtype, out);
 }
 
 npu_status build_softplus(const struct build *b, struct graph_value *x, struct graph_value **out) {
     struct graph_value *e;
     NPU_TRY(build_map1(b, "abs; neg; exp; add 1", x, &e));
     return build_map2(b, "log =tmp; mov in1; max 0; add tmp", e, x, out);
+}
+
+// ---- remainders ------------------------------------------------------------------------------
+
+npu_status build_fmod(const struct build *b, struct graph_value *x, struct graph_value *y,
+                      struct graph_value **out) {
+    struct graph_value *in[2] = {x, y};
+    NPU_TRY(build_map(b, ISA_F32, "mov in1; abs =tmp; mov in0; abs; mod tmp", NULL, 2, in, &in[1]));
+    return build_map(b, ISA_F32, "mov in1; neg =tmp; mov in0; lt 0; sel tmp in1", NULL, 2, in, out);
+}
+
+// (x - r) / y with r = fmod(x, y), rounded to the whole number that it nearly is; one less where r
+// and y have different signs.
+npu_status build_floor_division(const struct build *b, struct graph_value *x, struct graph_value *y,
+                                struct graph_value **out) {
+    struct graph_value *rest, *less;
+    NPU_TRY(build_fmod(b, x, y, &rest));
+    NPU_TRY(build_map(b, ISA_F32, "lt 0 =tmp; mov in1; lt 0; ne tmp =tmp; mov in0; ne 0; mul tmp",
+                      NULL, 2, (struct graph_value *[]){rest, y}, &less));
+    NPU_TRY(build_map(b, ISA_F32, "sub in1; div in2", NULL, 3, (struct graph_value *[]){x, rest, y},
+                      out));
+    NPU_TRY(build_map(b, ISA_F32, "sub in1; round", NULL, 2, (struct graph_value *[]){*out, less},
+                      out));
+    if (y->data && graph_value_elems(y) == 1 && num_load_f32(y->dtype, y->data, 0) != 0)
+        return NULL;
+    return build_map(b, ISA_F32, "div in1 =tmp; mov in1; eq 0; sel tmp in2", NULL, 3,
+                     (struct graph_value *[]){x, y, *out}, out);
 }
 
 // ---- powers ----------------------------------------------------------------------------------
@@ -111,17 +186,49 @@ static const char *power_chain(double y) {
     return NULL;
 }
 
-// |x|^y = exp(y log |x|); negative x with odd y negates. log 0 is kept finite so that 0^0 = 1.
+static bool plain_exponents(const struct graph_value *y) {
+    for (int64_t i = 0; y->data && i < graph_value_elems(y); i++) {
+        float v = num_load_f32(y->dtype, y->data, i);
+        if (v == 0 || !isfinite(v)) return false;
+    }
+    return y->data != NULL;
+}
+
+// What |x|^y becomes for negative x: of whole exponents (sign 1 or -1) that times (-1)^y; of others
+// (sign 0) not a number, but for infinity.
+static npu_status of_negative(const struct build *b, struct graph_value *x,
+                              struct graph_value *power, struct graph_value *sign,
+                              struct graph_value **out) {
+    struct graph_value *in[3] = {x, power, sign}, *whole = NULL, *other = NULL;
+    bool one = sign->data && graph_value_elems(sign) == 1;
+    float known = one ? num_load_f32(sign->dtype, sign->data, 0) : 0;
+    if (!one || known != 0)
+        NPU_TRY(build_map(b, ISA_F32, "mov in1; mul in2 =tmp; mov in0; lt 0; sel tmp in1", NULL, 3,
+                          in, &whole));
+    if (!one || known == 0)
+        NPU_TRY(build_map(b, ISA_F32, "lt 0 =tmp; mov in0; eq -inf; rsub tmp; sel nan in1", NULL, 2,
+                          in, &other));
+    *out = whole ? whole : other;
+    if (one) return NULL;
+    return build_map(b, ISA_F32, "ne 0; sel in1 in2", NULL, 3,
+                     (struct graph_value *[]){sign, whole, other}, out);
+}
+
+// |x|^y = exp(y log |x|), 1 for y = 0 and |x| = 1.
 static npu_status general_power(const struct build *b, struct graph_value *x, struct graph_value *y,
                                 struct graph_value **out) {
-    struct graph_value *logarithm, *power;
-    double lowest = -3.4028234663852886e38;
-    NPU_TRY(build_map(b, ISA_F32, "abs; log; max $0", &lowest, 1, &x, &logarithm));
-    NPU_TRY(build_map(b, ISA_F32, "mul in1; exp", NULL, 2, (struct graph_value *[]){logarithm, y},
-                      &power));
-    return build_map(b, ISA_F32,
-                     "mod 2; eq 1; mul -2; add 1; mul in2 =tmp; mov in1; lt 0; sel tmp in2", NULL,
-                     3, (struct graph_value *[]){y, x, power}, out);
+    struct graph_value *sign, *in[2];
+    NPU_TRY(build_map(b, ISA_F32,
+                      "mod 2; eq 1; mul -2; add 1 =tmp; mov in0; floor; eq in0; mul tmp", NULL, 1,
+                      &y, &sign));
+    NPU_TRY(build_map(b, ISA_F32, "abs; log", NULL, 1, &x, &in[0]));
+    in[1] = y;
+    bool plain = plain_exponents(y);
+    if (!plain) NPU_TRY(build_map(b, ISA_F32, "eq 0; sel 0 in1", NULL, 2, in, &in[1]));
+    NPU_TRY(build_map(b, ISA_F32,
+                      plain ? "mul in1; exp" : "mul in1; exp =tmp; mov in1; ne 0; sel tmp 1", NULL,
+                      2, in, &in[0]));
+    return of_negative(b, x, in[0], sign, out);
 }
 
 npu_status build_pow(const struct build *b, struct graph_value *x, struct graph_value *y,
@@ -212,32 +319,34 @@ npu_status build_integer_product(const struct build *b, struct graph_value *x,
     return build_reduce(b, *out, "sum", 1, (int64_t[]){(*out)->rank - 2}, false, out);
 }
 
-// A running sum is a product with a triangle of ones: y[i] = sum over j of x[j] * t[j][i].
+// Each element and the one before it, then two more, four more: y[i] += y[i - 2^k]. An element that
+// is not finite reaches those after it only.
 npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis, bool exclusive,
                         bool reverse, struct graph_value **out) {
-    struct graph_value *y;
-    int64_t size = x->dims[axis], perm[GRAPH_MAX_RANK];
-    if (size > 4096)
-        return npu_fail(UNSUPPORTED, "a running sum over %lld elements, at most 4096",
-                        (long long)size);
-    enum isa_dtype type = isa_dtype_is_int(x->dtype) ? ISA_F32 : x->dtype;
-    size_t bytes = (size_t)isa_dtype_bits(type) / 8;
-    uint8_t *ones = arena_alloc(b->arena, (size_t)(size * size) * bytes + 1);
-    for (int64_t j = 0; j < size; j++)
-        for (int64_t i = 0; i < size; i++) {
-            bool taken = reverse ? (exclusive ? j > i : j >= i) : (exclusive ? j < i : j <= i);
-            num_store_f32(type, ones, j * size + i, taken ? 1.0f : 0.0f);
+    int64_t starts[GRAPH_MAX_RANK] = {0}, steps[GRAPH_MAX_RANK], sizes[GRAPH_MAX_RANK];
+    int64_t before[GRAPH_MAX_RANK] = {0}, after[GRAPH_MAX_RANK] = {0};
+    const int64_t size = x->dims[axis];
+    enum isa_dtype result = x->dtype, type = isa_dtype_is_int(x->dtype) ? ISA_I64 : x->dtype;
+    NPU_TRY(build_cast(b, x, type, out));
+    for (int d = 0; d < x->rank; d++) {
+        steps[d] = 1;
+        sizes[d] = x->dims[d];
+    }
+    if (exclusive && size == 1) NPU_TRY(build_map(b, type, "mov 0", NULL, 1, out, out));
+    for (int64_t k = 1; k < size;) {
+        struct graph_value *in[2] = {*out};
+        sizes[axis] = size - k;
+        if (reverse) starts[axis] = k;
+        (reverse ? after : before)[axis] = k;
+        NPU_TRY(build_slice(b, *out, starts, sizes, steps, &in[1]));
+        NPU_TRY(build_pad(b, in[1], before, after, "constant", 0, &in[1]));
+        if (exclusive) {
+            *out = in[1]; // one place further, once
+            exclusive = false;
+            continue;
         }
-    struct graph_value *triangle =
-        graph_add_const(b->g, b->label, type, 2, (int64_t[]){size, size}, ones);
-    for (int d = 0; d < x->rank; d++)
-        perm[d] = d;
-    perm[axis] = x->rank - 1;
-    perm[x->rank - 1] = axis;
-    enum isa_dtype result = x->dtype;
-    NPU_TRY(build_transpose(b, x, perm, &x));
-    NPU_TRY(build_cast(b, x, type, &x));
-    NPU_TRY(build_product(b, x, triangle, &y));
-    NPU_TRY(build_transpose(b, y, perm, &y));
-    return build_cast(b, y, result, out);
+        NPU_TRY(build_map(b, type, "add in1", NULL, 2, in, out));
+        k *= 2;
+    }
+    return build_cast(b, *out, result, out);
 }

@@ -39,7 +39,15 @@ NPU_MUST_USE npu_status build_product(const struct build *b, struct graph_value 
 // multiplications, which the vector engine does.
 NPU_MUST_USE npu_status build_integer_product(const struct build *b, struct graph_value *x,
                                               struct graph_value *w, struct graph_value **out);
-// Running sums along axis, of up to 4096 elements.
+// The remainder with the sign of x, and the quotient rounded down, of floats: f32.
+NPU_MUST_USE npu_status build_fmod(const struct build *b, struct graph_value *x,
+                                   struct graph_value *y, struct graph_value **out);
+NPU_MUST_USE npu_status build_floor_division(const struct build *b, struct graph_value *x,
+                                             struct graph_value *y, struct graph_value **out);
+// The angle of (x, y): f32.
+NPU_MUST_USE npu_status build_atan2(const struct build *b, struct graph_value *y,
+                                    struct graph_value *x, struct graph_value **out);
+// Running sums along axis, of integers modulo 2^64 and then saturated.
 NPU_MUST_USE npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis,
                                      bool exclusive, bool reverse, struct graph_value **out);
 

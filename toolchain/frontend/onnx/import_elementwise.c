@@ -72,9 +72,12 @@ npu_status import_bitwise_not(struct onnx_node *n) {
 npu_status import_mod(struct onnx_node *n) {
     NPU_TRY(onnx_need(n, 2, 2));
     if (!onnx_int(n, "fmod", 0)) return bind_map(n, ISA_DTYPE_NONE, "mod in1", NULL, 2, n->in);
-    const char *chain = isa_dtype_is_int(n->in[0]->dtype) ? "div in1; mul in1; rsub in0"
-                                                          : "div in1; trunc; mul in1; rsub in0";
-    return bind_map(n, ISA_DTYPE_NONE, chain, NULL, 2, n->in);
+    if (isa_dtype_is_int(n->in[0]->dtype))
+        return bind_map(n, ISA_DTYPE_NONE, "div in1; mul in1; rsub in0", NULL, 2, n->in);
+    struct graph_value *y;
+    NPU_TRY(build_fmod(&n->b, n->in[0], n->in[1], &y));
+    NPU_TRY(build_cast(&n->b, y, n->in[0]->dtype, &y));
+    return onnx_bind(n, 0, y);
 }
 
 npu_status import_variadic(struct onnx_node *n) {

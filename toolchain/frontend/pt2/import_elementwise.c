@@ -58,10 +58,22 @@ static bool integers(struct graph_value *const *in, int count) {
 
 // Rounded towards minus infinity, or towards zero.
 static npu_status rounded_quotient(struct pt2_node *n, bool down) {
-    struct graph_value *in[2] = {pt2_need(n, "self"), pt2_need(n, "other")};
-    if (integers(in, 2))
-        return bind_map(n, down ? "mod in1; rsub in0; div in1" : "div in1", NULL, 2, in);
-    return bind_map(n, down ? "div in1; floor" : "div in1; trunc", NULL, 2, in);
+    struct graph_value *in[2] = {pt2_need(n, "self"), pt2_need(n, "other")}, *y;
+    if (n->failed) return NULL;
+    if (!down) return bind_map(n, integers(in, 2) ? "div in1" : "div in1; trunc", NULL, 2, in);
+    if (!integers(in, 2)) {
+        NPU_TRY(build_floor_division(&n->b, in[0], in[1], &y));
+        NPU_TRY(build_cast(&n->b, y, pt2_out_dtype(n, 0), &y));
+        return pt2_bind(n, 0, y);
+    }
+    if (pt2_out_dtype(n, 0) != ISA_I64)
+        return bind_map(n, "mod in1; rsub in0; div in1", NULL, 2, in);
+    // The remainder cannot be taken off the lowest number: one less where signs differ instead.
+    NPU_TRY(build_map(&n->b, ISA_I64,
+                      "lt 0 =tmp; mov in1; lt 0; ne tmp =tmp; mov in0; mod in1; "
+                      "ne 0; mul tmp",
+                      NULL, 2, in, &y));
+    return bind_map(n, "div in1; sub in2", NULL, 3, (struct graph_value *[]){in[0], in[1], y});
 }
 
 npu_status aten_div(struct pt2_node *n) {
@@ -79,11 +91,12 @@ npu_status aten_floor_divide(struct pt2_node *n) {
 }
 
 npu_status aten_fmod(struct pt2_node *n) {
-    struct graph_value *in[2] = {pt2_need(n, "self"), pt2_need(n, "other")};
-    return bind_map(n,
-                    integers(in, 2) ? "div in1; mul in1; rsub in0"
-                                    : "div in1; trunc; mul in1; rsub in0",
-                    NULL, 2, in);
+    struct graph_value *in[2] = {pt2_need(n, "self"), pt2_need(n, "other")}, *y;
+    if (n->failed) return NULL;
+    if (integers(in, 2)) return bind_map(n, "div in1; mul in1; rsub in0", NULL, 2, in);
+    NPU_TRY(build_fmod(&n->b, in[0], in[1], &y));
+    NPU_TRY(build_cast(&n->b, y, pt2_out_dtype(n, 0), &y));
+    return pt2_bind(n, 0, y);
 }
 
 // Squares and products, which wrap.
@@ -157,16 +170,12 @@ npu_status aten_logaddexp(struct pt2_node *n) {
     return bind_map(n, "log =tmp; mov in1; max in2; add tmp", NULL, 3, in);
 }
 
-// atan(y / x), half a turn further where x is negative.
 npu_status aten_atan2(struct pt2_node *n) {
-    static const double turn[2] = {6.283185307179586, 3.141592653589793};
-    struct graph_value *y = pt2_need(n, "self"), *x = pt2_need(n, "other"), *angle, *more;
+    struct graph_value *y = pt2_need(n, "self"), *x = pt2_need(n, "other"), *angle;
     if (n->failed) return NULL;
-    NPU_TRY(build_map2(&n->b, "div in1", y, x, &angle));
-    NPU_TRY(build_atan(&n->b, angle, &angle));
-    NPU_TRY(build_map(&n->b, ISA_F32, "lt 0 =tmp; mov in1; ge 0; mul $0; sub $1; mul tmp", turn, 2,
-                      (struct graph_value *[]){x, y}, &more));
-    return bind_map(n, "add in1", NULL, 2, (struct graph_value *[]){angle, more});
+    NPU_TRY(build_atan2(&n->b, y, x, &angle));
+    NPU_TRY(build_cast(&n->b, angle, pt2_out_dtype(n, 0), &angle));
+    return pt2_bind(n, 0, angle);
 }
 
 // ---- selections ------------------------------------------------------------------------------
@@ -186,13 +195,22 @@ npu_status aten_masked_fill(struct pt2_node *n) {
     return bind_map(n, "sel in1 in2", NULL, 3, in);
 }
 
+// Integer bounds take the type of the result, in which they wrap.
 npu_status aten_clamp(struct pt2_node *n) {
-    struct graph_value *in[3] = {pt2_need(n, "self"), pt2_in(n, "min"), pt2_in(n, "max")};
-    if (in[1] && in[2]) return bind_map(n, "max in1; min in2", NULL, 3, in);
-    if (in[1]) return bind_map(n, "max in1", NULL, 2, in);
-    in[1] = in[2];
-    if (in[1]) return bind_map(n, "min in1", NULL, 2, in);
-    return bind_map(n, "nop", NULL, 1, in);
+    struct graph_value *x = pt2_need(n, "self"), *y;
+    enum isa_dtype type = pt2_out_dtype(n, 0);
+    if (n->failed) return NULL;
+    NPU_TRY(build_map(&n->b, type, "nop", NULL, 1, &x, &y));
+    for (int k = 0; k < 2; k++) {
+        const char *name = k ? "max" : "min";
+        struct graph_value *bound = strstr(n->row->args, name) ? pt2_in(n, name) : NULL;
+        if (n->failed) return NULL;
+        if (!bound) continue;
+        if (isa_dtype_is_int(type)) NPU_TRY(pt2_cast(n, bound, type, &bound));
+        NPU_TRY(build_map(&n->b, type, k ? "min in1" : "max in1", NULL, 2,
+                          (struct graph_value *[]){y, bound}, &y));
+    }
+    return pt2_bind(n, 0, y);
 }
 
 // weight: one, or one per channel (dimension 1); _prelu_kernel's already broadcasts.
@@ -331,7 +349,7 @@ npu_status aten_softshrink(struct pt2_node *n) {
     const double p[2] = {lambd, -lambd};
     struct graph_value *x = pt2_need(n, "self"), *low;
     if (n->failed) return NULL;
-    NPU_TRY(build_map(&n->b, x->dtype, "add $0 =tmp; mov in0; lt $1; sel tmp 0", p, 1, &x, &low));
+    NPU_TRY(build_map(&n->b, x->dtype, "add $0 =tmp; mov in0; ge $1; sel 0 tmp", p, 1, &x, &low));
     return bind_map(n, "sub $0 =tmp; mov in0; gt $0; sel tmp in1", p, 2,
                     (struct graph_value *[]){x, low});
 }

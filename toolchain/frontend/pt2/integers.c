@@ -64,23 +64,8 @@ npu_status pt2_product(struct pt2_node *n, struct graph_value *x, struct graph_v
     return build_reshape(&n->b, *out, rank, dims, out);
 }
 
-// Each element and the one before it, then two more, four more: y[i] += y[i - 2^k].
 npu_status pt2_running_sum(struct pt2_node *n, struct graph_value *x, int axis,
                            struct graph_value **out) {
-    int64_t starts[GRAPH_MAX_RANK] = {0}, steps[GRAPH_MAX_RANK], sizes[GRAPH_MAX_RANK];
-    int64_t before[GRAPH_MAX_RANK] = {0}, after[GRAPH_MAX_RANK] = {0};
     NPU_TRY(pt2_widen(n, x, out));
-    for (int d = 0; d < x->rank; d++) {
-        steps[d] = 1;
-        sizes[d] = x->dims[d];
-    }
-    for (int64_t k = 1; k < x->dims[axis]; k *= 2) {
-        struct graph_value *in[2] = {*out};
-        sizes[axis] = x->dims[axis] - k;
-        before[axis] = k;
-        NPU_TRY(build_slice(&n->b, *out, starts, sizes, steps, &in[1]));
-        NPU_TRY(build_pad(&n->b, in[1], before, after, "constant", 0, &in[1]));
-        NPU_TRY(build_map(&n->b, ISA_I64, "add in1", NULL, 2, in, out));
-    }
-    return NULL;
+    return build_cumsum(&n->b, *out, axis, false, false, out);
 }
