@@ -50,6 +50,11 @@ npu_status tensor_view(const struct build *b, struct pt2_tensor *of, const struc
 
 npu_status tensor_read(const struct build *b, struct pt2_tensor *t, struct graph_value **out) {
     const struct pt2_tensor *base = storage(t);
+    if (base->lost)
+        return npu_fail(UNSUPPORTED,
+                        "'%s' may share memory with a tensor that was changed in place at %s; "
+                        "expected a clone() before the change",
+                        t->v->name, base->lost);
     if (t->seen != base->version) {
         struct graph_value *x;
         NPU_TRY(tensor_read(b, t->parent, &x));
@@ -145,15 +150,43 @@ static npu_status put_back(const struct build *b, struct graph_value *x, const s
             back[view->perm[d]] = d;
         return build_transpose(b, v, back, out);
     case VIEW_SLICE: return replace_slice(b, x, view->starts, view->steps, v, out);
-    case VIEW_EXPAND: break;
+    case VIEW_EXPAND:
+        if (graph_value_elems(x) == graph_value_elems(v))
+            return build_reshape(b, v, x->rank, x->dims, out);
     }
     return npu_fail(UNSUPPORTED, "a write into '%s', whose elements share memory", v->name);
+}
+
+void tensor_beside(struct pt2_tensor *a, struct pt2_tensor *b) {
+    struct pt2_tensor *x = storage(a), *y = storage(b), *next;
+    if (!x->beside) x->beside = x;
+    if (!y->beside) y->beside = y;
+    for (const struct pt2_tensor *k = x->beside; k != x; k = k->beside)
+        if (k == y) return;
+    if (x == y) return;
+    next = x->beside; // two rings become one
+    x->beside = y->beside;
+    y->beside = next;
+}
+
+// The others of a ring do not have their values any more.
+static npu_status lose_others(const struct build *b, const struct pt2_tensor *base) {
+    for (struct pt2_tensor *k = base->beside; k && k != base; k = k->beside) {
+        if (k->state)
+            return npu_fail(UNSUPPORTED,
+                            "a write into what may share memory with '%s', which keeps its value "
+                            "after the run; expected a clone() before it",
+                            k->v->name);
+        k->lost = b->name;
+    }
+    return NULL;
 }
 
 npu_status tensor_write(const struct build *b, struct pt2_tensor *t, struct graph_value *v) {
     struct pt2_tensor *base = storage(t);
     struct graph_value *x;
     NPU_TRY(tensor_read(b, t, &x));
+    NPU_TRY(lose_others(b, base));
     int64_t version = base->version + 1;
     for (;;) {
         struct pt2_tensor *parent = t->parent;

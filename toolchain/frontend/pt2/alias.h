@@ -15,7 +15,7 @@ enum view_kind {
     VIEW_RESHAPE, // dims: of the result
     VIEW_PERMUTE, // perm
     VIEW_SLICE,   // starts, steps, dims: one per dimension
-    VIEW_EXPAND,  // dims; cannot be written through
+    VIEW_EXPAND,  // dims; written through only where it repeats nothing
 };
 
 struct view {
@@ -33,9 +33,11 @@ struct pt2_tensor {
     int64_t seen;
     int64_t version;   // of a storage: writes so far
     const char *state; // of a storage: the name under which its last value leaves; NULL: nowhere
-    struct graph_value *kept; // of a buffer that is written to: its value before the run, a state
-    bool buffer;              // of a storage: a buffer, which would have to be kept
-    enum isa_dtype file;      // its type in the archive
+    struct graph_value *kept;  // of a buffer that is written to: its value before the run, a state
+    bool buffer;               // of a storage: a buffer, which would have to be kept
+    struct pt2_tensor *beside; // of a storage: a ring of those that may be the same memory
+    const char *lost;          // of a storage: where one of them was written to; NULL: nowhere
+    enum isa_dtype file;       // its type in the archive
 };
 
 // A storage of its own with that value.
@@ -47,9 +49,13 @@ NPU_MUST_USE npu_status tensor_view(const struct build *b, struct pt2_tensor *of
 NPU_MUST_USE npu_status tensor_read(const struct build *b, struct pt2_tensor *t,
                                     struct graph_value **out);
 // Replaces the value, seen by all views of the storage. v has the type and shape of t. UNSUPPORTED
-// through an expanded view.
+// through an expanded view, and where it may change a value that leaves the model.
 NPU_MUST_USE npu_status tensor_write(const struct build *b, struct pt2_tensor *t,
                                      struct graph_value *v);
+
+// They may be the same memory, in an order that is not followed: after a write into one of them the
+// other cannot be read any more (UNSUPPORTED).
+void tensor_beside(struct pt2_tensor *a, struct pt2_tensor *b);
 
 // x with the elements that starts, steps and the dimensions of part choose replaced by part.
 NPU_MUST_USE npu_status replace_slice(const struct build *b, struct graph_value *x,

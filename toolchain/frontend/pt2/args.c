@@ -157,6 +157,13 @@ int pt2_tensors(struct pt2_node *n, const char *name, struct graph_value ***list
     return (int)count;
 }
 
+struct pt2_tensor *pt2_listed(struct pt2_node *n, const char *name, size_t k) {
+    struct arg a = find(n, name);
+    const char *own = a.tag ? schema_name(json_array_get(a.value, k)) : NULL;
+    struct pt2_name *v = own ? look_up(n, name, own) : NULL;
+    return v ? v->tensor : NULL;
+}
+
 // ---- numbers ---------------------------------------------------------------------------------
 
 // A number of any kind: as_int, as_float, {"as_name": ..}, {"as_int": ..}, a bare number.

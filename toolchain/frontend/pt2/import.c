@@ -311,10 +311,20 @@ npu_status pt2_bind(struct pt2_node *n, int k, struct graph_value *v) {
 npu_status pt2_bind_view(struct pt2_node *n, int k, struct pt2_tensor *of,
                          const struct view *view) {
     struct pt2_tensor *t;
-    if (n->failed || !pt2_used(n, k)) return NULL;
+    if (n->failed) return NULL;
     if (n->in_place) return npu_fail(UNSUPPORTED, "it changes the shape of its argument in place");
+    if (!pt2_used(n, k)) return NULL;
     NPU_TRY(tensor_view(&n->b, of, view, &t));
     rename_value(n, k, t->v);
+    return bind_tensor(n, k, t);
+}
+
+npu_status pt2_bind_beside(struct pt2_node *n, int k, struct pt2_tensor *of,
+                           struct graph_value *v) {
+    if (n->failed || !pt2_used(n, k)) return NULL;
+    struct pt2_tensor *t = tensor_new(n->m->arena, v);
+    if (of) tensor_beside(of, t);
+    rename_value(n, k, v);
     return bind_tensor(n, k, t);
 }
 
@@ -322,6 +332,14 @@ npu_status pt2_bind_same(struct pt2_node *n, int k, struct pt2_tensor *t) {
     struct graph_value *now;
     if (n->failed || !pt2_used(n, k)) return NULL;
     NPU_TRY(tensor_read(&n->b, t, &now));
+    return bind_tensor(n, k, t);
+}
+
+npu_status pt2_bind_inner(struct pt2_node *n, int k, struct pt2_tensor *t) {
+    struct graph_value *now;
+    if (n->failed || !pt2_used(n, k)) return NULL;
+    NPU_TRY(tensor_read(&n->b, t, &now));
+    rename_value(n, k, now);
     return bind_tensor(n, k, t);
 }
 
@@ -335,7 +353,7 @@ npu_status pt2_bind_number(struct pt2_node *n, double v, bool is_int) {
 // ---- subgraphs -------------------------------------------------------------------------------
 
 static npu_status enter(struct pt2_node *n, const json_t *sub, struct scope *body, int nargs,
-                        struct graph_value *const *args) {
+                        struct pt2_tensor *const *args) {
     json_t *inputs, *values;
     NPU_TRY(schema_need(sub, "inputs", JSON_ARRAY, "the subgraph", &inputs));
     NPU_TRY(schema_need(sub, "tensor_values", JSON_OBJECT, "the subgraph", &values));
@@ -349,13 +367,14 @@ static npu_status enter(struct pt2_node *n, const json_t *sub, struct scope *bod
         const char *name = schema_name(input);
         struct pt2_name *v = ARENA_NEW(n->m->arena, struct pt2_name);
         if (name) {
-            v->tensor = tensor_new(n->m->arena, args[k]);
+            v->tensor = args[k];
         } else { // a size
+            const struct graph_value *size = args[k]->v;
             name =
                 json_string_value(json_object_get(json_object_get(input, "as_sym_int"), "as_name"));
-            NPU_TRY(pt2_need_const(args[k], "a size of the subgraph"));
-            v->number = (double)*(const int64_t *)args[k]->data;
-            v->is_int = args[k]->dtype == ISA_I64;
+            NPU_TRY(pt2_need_const(size, "a size of the subgraph"));
+            v->number = (double)*(const int64_t *)size->data;
+            v->is_int = size->dtype == ISA_I64;
         }
         if (!name || (!v->tensor && !v->is_int))
             return npu_fail(BAD_INPUT, "input %d of the subgraph is no tensor", k);
@@ -365,7 +384,7 @@ static npu_status enter(struct pt2_node *n, const json_t *sub, struct scope *bod
 }
 
 static npu_status leave(struct pt2_node *n, const json_t *sub, struct scope *body, int nresult,
-                        struct graph_value **results, bool *missing) {
+                        struct pt2_tensor **results, bool *missing) {
     json_t *outputs;
     NPU_TRY(schema_need(sub, "outputs", JSON_ARRAY, "the subgraph", &outputs));
     if (json_array_size(outputs) < (size_t)nresult)
@@ -379,9 +398,10 @@ static npu_status leave(struct pt2_node *n, const json_t *sub, struct scope *bod
         if (v == &pt2_missing) {
             *missing = true;
         } else if (v && v->tensor) {
-            NPU_TRY(tensor_read(&n->b, v->tensor, &results[k]));
+            results[k] = v->tensor;
         } else if (json_is_integer(number)) {
-            results[k] = build_new_ints(&n->b, 0, NULL, &(int64_t){json_integer_value(number)});
+            int64_t i = json_integer_value(number);
+            results[k] = tensor_new(n->m->arena, build_new_ints(&n->b, 0, NULL, &i));
         } else {
             return npu_fail(BAD_INPUT, "the subgraph does not compute its output %d", k);
         }
@@ -389,9 +409,9 @@ static npu_status leave(struct pt2_node *n, const json_t *sub, struct scope *bod
     return NULL;
 }
 
-npu_status pt2_call_graph(struct pt2_node *n, const json_t *sub, const char *prefix, int nargs,
-                          struct graph_value *const *args, int nresult,
-                          struct graph_value **results, bool *missing) {
+npu_status pt2_call_shared(struct pt2_node *n, const json_t *sub, const char *prefix, int nargs,
+                           struct pt2_tensor *const *args, int nresult, struct pt2_tensor **results,
+                           bool *missing) {
     struct importer *m = n->m;
     struct scope body = {.prefix = prefix};
     if (!sub) return NULL; // noted
@@ -403,4 +423,20 @@ npu_status pt2_call_graph(struct pt2_node *n, const json_t *sub, const char *pre
     m->depth--;
     NPU_TRY(failed);
     return leave(n, sub, &body, nresult, results, missing);
+}
+
+npu_status pt2_call_graph(struct pt2_node *n, const json_t *sub, const char *prefix, int nargs,
+                          struct graph_value *const *args, int nresult,
+                          struct graph_value **results, bool *missing) {
+    struct pt2_tensor **in = ARENA_ARRAY(n->m->arena, struct pt2_tensor *, (size_t)nargs + 1),
+                      **out = ARENA_ARRAY(n->m->arena, struct pt2_tensor *, (size_t)nresult + 1);
+    for (int k = 0; k < nargs; k++)
+        in[k] = tensor_new(n->m->arena, args[k]);
+    NPU_TRY(pt2_call_shared(n, sub, prefix, nargs, in, nresult, out, missing));
+    for (int k = 0; k < nargs; k++)
+        if (in[k]->version)
+            return npu_fail(UNSUPPORTED, "the subgraph changes its input %d in place", k);
+    for (int k = 0; sub && !*missing && k < nresult; k++)
+        NPU_TRY(tensor_read(&n->b, out[k], &results[k]));
+    return NULL;
 }

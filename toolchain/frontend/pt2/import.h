@@ -85,6 +85,8 @@ struct graph_value *pt2_need(struct pt2_node *n, const char *name);
 struct pt2_tensor *pt2_tensor(struct pt2_node *n, const char *name);
 // A list of tensors, entries NULL for None; 0 for None.
 int pt2_tensors(struct pt2_node *n, const char *name, struct graph_value ***list);
+// Item k of such a list with its storage; NULL when it is none.
+struct pt2_tensor *pt2_listed(struct pt2_node *n, const char *name, size_t k);
 int64_t pt2_int(struct pt2_node *n, const char *name);
 bool pt2_bool(struct pt2_node *n, const char *name);
 double pt2_float(struct pt2_node *n, const char *name);
@@ -119,8 +121,13 @@ NPU_MUST_USE npu_status pt2_bind(struct pt2_node *n, int k, struct graph_value *
 // Output k is a view of an argument.
 NPU_MUST_USE npu_status pt2_bind_view(struct pt2_node *n, int k, struct pt2_tensor *of,
                                       const struct view *view);
+// Output k is a value that may be in the argument's memory.
+NPU_MUST_USE npu_status pt2_bind_beside(struct pt2_node *n, int k, struct pt2_tensor *of,
+                                        struct graph_value *v);
 // Output k is the argument itself.
 NPU_MUST_USE npu_status pt2_bind_same(struct pt2_node *n, int k, struct pt2_tensor *t);
+// Output k is a tensor that a subgraph of the node made.
+NPU_MUST_USE npu_status pt2_bind_inner(struct pt2_node *n, int k, struct pt2_tensor *t);
 // A computed size.
 NPU_MUST_USE npu_status pt2_bind_number(struct pt2_node *n, double v, bool is_int);
 
@@ -129,6 +136,10 @@ NPU_MUST_USE npu_status pt2_bind_number(struct pt2_node *n, double v, bool is_in
 NPU_MUST_USE npu_status pt2_call_graph(struct pt2_node *n, const json_t *sub, const char *prefix,
                                        int nargs, struct graph_value *const *args, int nresult,
                                        struct graph_value **results, bool *missing);
+// The same with tensors: what the subgraph changes is changed, and results may be views.
+NPU_MUST_USE npu_status pt2_call_shared(struct pt2_node *n, const json_t *sub, const char *prefix,
+                                        int nargs, struct pt2_tensor *const *args, int nresult,
+                                        struct pt2_tensor **results, bool *missing);
 // Marks every output as not imported.
 NPU_MUST_USE npu_status pt2_all_missing(struct pt2_node *n);
 

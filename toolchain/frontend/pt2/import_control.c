@@ -119,18 +119,25 @@ npu_status aten_wrapped(struct pt2_node *n) {
     if (at == count) return npu_fail(BAD_INPUT, "no body");
     if (count - at > 1 << 16 || n->nout < 1) return npu_fail(BAD_INPUT, "too many operands");
     int nargs = (int)(count - at) - 1;
-    struct graph_value **args = ARENA_ARRAY(n->m->arena, struct graph_value *, (size_t)nargs + 1);
-    struct graph_value **results = ARENA_ARRAY(n->m->arena, struct graph_value *, (size_t)n->nout);
+    struct pt2_tensor **args = ARENA_ARRAY(n->m->arena, struct pt2_tensor *, (size_t)nargs + 1);
+    struct pt2_tensor **results = ARENA_ARRAY(n->m->arena, struct pt2_tensor *, (size_t)n->nout);
     for (int k = 0; k < nargs; k++) {
         struct graph_value **one;
+        const json_t *operand =
+            json_object_get(json_array_get(n->inputs, at + 1 + (size_t)k), "arg");
+        const char *name = schema_name(operand);
+        const struct pt2_name *known = name ? map_get(&n->s->names, name) : NULL;
         if (pt2_operands(n, at + 1 + (size_t)k, &one) != 1) {
             if (n->failed) return NULL;
             return npu_fail(BAD_INPUT, "operand %d is no tensor", k);
         }
-        args[k] = one[0];
+        args[k] = known && known->tensor ? known->tensor : tensor_new(n->m->arena, one[0]);
     }
     const char *prefix = arena_printf(n->m->arena, "%s/", n->b.label);
-    NPU_TRY(pt2_call_graph(n, pt2_graph(n, at), prefix, nargs, args, n->nout, results, &missing));
+    NPU_TRY(pt2_call_shared(n, pt2_graph(n, at), prefix, nargs, args, n->nout, results, &missing));
     if (n->failed) return NULL;
-    return missing ? pt2_all_missing(n) : bind_all(n, results);
+    if (missing) return pt2_all_missing(n);
+    for (int k = 0; k < n->nout; k++)
+        NPU_TRY(pt2_bind_inner(n, k, results[k]));
+    return NULL;
 }

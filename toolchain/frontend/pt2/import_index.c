@@ -87,21 +87,36 @@ static struct graph_value *windows(struct pt2_node *n, int64_t count, int64_t st
 }
 
 // x.unfold(dimension, size, step): windows of one dimension, their elements in a new last one.
+// Those side by side are a view; of others a write would have to reach several elements, or leave
+// some.
 npu_status aten_unfold(struct pt2_node *n) {
     struct graph_value *x = pt2_need(n, "self"), *y;
+    struct pt2_tensor *t = pt2_tensor(n, "self");
     int axis = pt2_axis(n, "dimension", x->rank);
-    int64_t size = pt2_int(n, "size"), step = pt2_int(n, "step"), perm[GRAPH_MAX_RANK];
+    int64_t size = pt2_int(n, "size"), step = pt2_int(n, "step");
+    struct view part, apart = {.kind = VIEW_RESHAPE, .rank = x->rank + 1},
+                      last = {.kind = VIEW_PERMUTE, .rank = x->rank + 1};
     if (n->failed) return NULL;
     if (!x->rank || x->rank == GRAPH_MAX_RANK || size < 1 || step < 1 || size > x->dims[axis])
         return npu_fail(BAD_INPUT, "windows of %" PRId64 " of '%s' of rank %d", size, x->name,
                         x->rank);
     int64_t count = (x->dims[axis] - size) / step + 1;
+    for (int d = 0; d <= x->rank; d++) {
+        apart.dims[d] = d < axis        ? x->dims[d]
+                        : d == axis     ? count
+                        : d == axis + 1 ? size
+                                        : x->dims[d - 1];
+        last.perm[d] = d == x->rank ? axis + 1 : d <= axis ? d : d + 1;
+    }
+    if (t && (count == 1 || step == size)) {
+        pt2_slice_view(x, axis, 0, count * size, 1, &part);
+        NPU_TRY(tensor_view(&n->b, t, &part, &t));
+        NPU_TRY(tensor_view(&n->b, t, &apart, &t));
+        return pt2_bind_view(n, 0, t, &last);
+    }
     NPU_TRY(build_gather(&n->b, x, windows(n, count, step, size, 1, false), axis, &y));
-    for (int d = 0; d < y->rank; d++)
-        perm[d] = d <= axis ? d : d + 1;
-    perm[y->rank - 1] = axis + 1;
-    NPU_TRY(build_transpose(&n->b, y, perm, &y));
-    return pt2_bind(n, 0, y);
+    NPU_TRY(build_transpose(&n->b, y, last.perm, &y));
+    return pt2_bind_beside(n, 0, t, y);
 }
 
 // Columns of windows of an image: [N, C kh kw, oh ow].
@@ -135,29 +150,34 @@ npu_status aten_im2col(struct pt2_node *n) {
     return pt2_bind(n, 0, y);
 }
 
+// Every (columns + 1)th element of the matrix as one row.
 npu_status aten_diagonal(struct pt2_node *n) {
-    struct graph_value *x = pt2_need(n, "self"), *y;
-    int64_t offset = pt2_int(n, "offset"), perm[GRAPH_MAX_RANK], dims[GRAPH_MAX_RANK];
+    const char *name = *n->row->args == 'A' ? "A" : "self";
+    const struct graph_value *x = pt2_need(n, name);
+    struct pt2_tensor *t = pt2_tensor(n, name);
+    int64_t offset = pt2_int(n, "offset");
     int a = pt2_axis(n, "dim1", x->rank), b = pt2_axis(n, "dim2", x->rank), rank = 0;
-    if (n->failed) return NULL;
+    struct view order = {.kind = VIEW_PERMUTE, .rank = x->rank}, row = {.kind = VIEW_RESHAPE}, part;
+    if (n->failed || !t) return n->failed ? NULL : npu_fail(BAD_INPUT, "'%s' is no tensor", name);
     if (a == b || x->rank < 2) return npu_fail(BAD_INPUT, "dim1 and dim2 are the same");
-    for (int d = 0; d < x->rank; d++)
-        if (d != a && d != b) perm[rank++] = d;
-    perm[rank] = a;
-    perm[rank + 1] = b;
+    for (int d = 0; d < x->rank; d++) {
+        if (d == a || d == b) continue;
+        row.dims[rank] = x->dims[d];
+        order.perm[rank++] = d;
+    }
+    order.perm[rank] = a;
+    order.perm[rank + 1] = b;
     int64_t rows = x->dims[a], cols = x->dims[b], down = offset < 0 ? -offset : 0,
             right = offset > 0 ? offset : 0;
     int64_t size = num_clamp_i64(rows - down < cols - right ? rows - down : cols - right, 0, rows);
-    int64_t *items = ARENA_ARRAY(n->m->arena, int64_t, (size_t)size + 1);
-    for (int64_t k = 0; k < size; k++)
-        items[k] = (down + k) * cols + right + k;
-    NPU_TRY(build_transpose(&n->b, x, perm, &x));
-    memcpy(dims, x->dims, sizeof dims);
-    dims[rank] = rows * cols;
-    NPU_TRY(build_reshape(&n->b, x, rank + 1, dims, &x));
-    struct graph_value *index = graph_add_const(n->m->g, n->b.label, ISA_I64, 1, &size, items);
-    NPU_TRY(build_gather(&n->b, x, index, rank, &y));
-    return pt2_bind(n, 0, y);
+    int64_t first = size ? down * cols + right : 0;
+    row.dims[rank] = rows * cols;
+    row.rank = rank + 1;
+    NPU_TRY(tensor_view(&n->b, t, &order, &t));
+    NPU_TRY(tensor_view(&n->b, t, &row, &t));
+    pt2_slice_view(t->v, rank, first, size ? first + (size - 1) * (cols + 1) + 1 : 0, cols + 1,
+                   &part);
+    return pt2_bind_view(n, 0, t, &part);
 }
 
 // ---- several indices at once -----------------------------------------------------------------

@@ -208,6 +208,48 @@ static npu_status pairwise(struct pt2_node *n, int count, struct graph_value **i
     return NULL;
 }
 
+// Of one operand, whether the equation only moves dimensions, as 'ij->ji' and '...i->i...': then
+// torch gives a view. perm[d]: the dimension of x that dimension d of the result is.
+static bool permutes(const char *equation, int rank, int64_t *perm) {
+    char in[GRAPH_MAX_RANK + 4], out[GRAPH_MAX_RANK + 4], *to = in;
+    size_t len = 0, dots = 0;
+    for (const char *c = equation; *c; c++) {
+        if (*c == ' ') continue;
+        if (c[0] == '-' && c[1] == '>' && to == in) {
+            in[len] = '\0';
+            to = out;
+            len = 0;
+            c++;
+            continue;
+        }
+        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+        if (!letter && strncmp(c, "...", 3) != 0) return false;
+        if (len > GRAPH_MAX_RANK || memchr(to, letter ? *c : '.', len)) return false;
+        to[len++] = letter ? *c : '.';
+        if (!letter) c += 2;
+    }
+    to[len] = '\0';
+    if (to == in) { // implicit: the ellipsis, then letters in order
+        size_t next = 0;
+        if (strchr(in, '.')) out[next++] = '.';
+        for (int c = 'A'; c <= 'z'; c++)
+            if (c && strchr(in, c)) out[next++] = (char)c;
+        out[next] = '\0';
+    }
+    if (strlen(in) != strlen(out)) return false;
+    dots = strchr(in, '.') ? (size_t)rank + 1 - strlen(in) : 0;
+    if ((int)(strlen(in) + dots) != rank + (strchr(in, '.') ? 1 : 0)) return false;
+    int d = 0;
+    for (const char *c = out; *c; c++) {
+        const char *at = strchr(in, *c), *dot = strchr(in, '.');
+        if (!at) return false;
+        int64_t from = at - in + (dot && dot < at ? (int64_t)dots - 1 : 0);
+        for (size_t k = 0; k < (*c == '.' ? dots : 1); k++)
+            perm[d++] = from + (int64_t)k;
+    }
+    return d == rank;
+}
+
 npu_status aten_einsum(struct pt2_node *n) {
     struct graph_value **in, *y;
     int count = pt2_tensors(n, "tensors", &in);
@@ -217,6 +259,10 @@ npu_status aten_einsum(struct pt2_node *n) {
     if (count < 1) return npu_fail(BAD_INPUT, "a sum of %d operands, expected 1 or more", count);
     for (int k = 0; k < count; k++)
         if (!in[k]) return npu_fail(BAD_INPUT, "operand %d is None", k);
+    struct pt2_tensor *only = count == 1 ? pt2_listed(n, "tensors", 0) : NULL;
+    struct view moved = {.kind = VIEW_PERMUTE, .rank = in[0]->rank};
+    if (only && permutes(equation, in[0]->rank, moved.perm))
+        return pt2_bind_view(n, 0, only, &moved);
     for (int k = 0; k < count; k++)
         if (isa_dtype_is_int(in[k]->dtype) && isa_dtype_bits(in[k]->dtype) > 8)
             return npu_fail(UNSUPPORTED, "operand %d is %s; expected floats or i8", k,

@@ -135,7 +135,7 @@ npu_status aten_repeat_interleave(struct pt2_node *n) {
 npu_status aten_meshgrid(struct pt2_node *n) {
     struct graph_value **list;
     int count;
-    int64_t dims[GRAPH_MAX_RANK], own[GRAPH_MAX_RANK];
+    int64_t dims[GRAPH_MAX_RANK];
     const char *mode = strstr(n->row->args, "indexing") ? pt2_string(n, "indexing") : "ij";
     NPU_TRY(read_parts(n, "tensors", &list, &count));
     if (n->failed) return NULL;
@@ -145,13 +145,17 @@ npu_status aten_meshgrid(struct pt2_node *n) {
     for (int k = 0; k < count; k++)
         dims[swap && k < 2 ? 1 - k : k] = graph_value_elems(list[k]);
     for (int k = 0; k < count; k++) {
-        struct graph_value *y;
-        for (int d = 0; d < count; d++)
-            own[d] = 1;
-        own[swap && k < 2 ? 1 - k : k] = graph_value_elems(list[k]);
-        NPU_TRY(build_reshape(&n->b, list[k], count, own, &y));
-        NPU_TRY(build_expand(&n->b, y, count, dims, &y));
-        NPU_TRY(pt2_bind(n, k, y));
+        struct pt2_tensor *t = pt2_listed(n, "tensors", (size_t)k);
+        struct view line = {.kind = VIEW_RESHAPE, .rank = count},
+                    grid = {.kind = VIEW_EXPAND, .rank = count};
+        if (!t) return npu_fail(BAD_INPUT, "item %d of the list is no tensor", k);
+        for (int d = 0; d < count; d++) {
+            line.dims[d] = 1;
+            grid.dims[d] = dims[d];
+        }
+        line.dims[swap && k < 2 ? 1 - k : k] = graph_value_elems(list[k]);
+        NPU_TRY(tensor_view(&n->b, t, &line, &t));
+        NPU_TRY(pt2_bind_view(n, k, t, &grid));
     }
     return NULL;
 }
@@ -161,7 +165,7 @@ npu_status aten_meshgrid(struct pt2_node *n) {
 npu_status aten_flip(struct pt2_node *n) {
     struct graph_value *x = pt2_need(n, "self"), *y;
     int64_t axes[GRAPH_MAX_RANK], starts[GRAPH_MAX_RANK] = {0}, steps[GRAPH_MAX_RANK];
-    int count = pt2_axes(n, "dims", x->rank, axes);
+    int count = pt2_ints(n, "dims", axes, GRAPH_MAX_RANK) ? pt2_axes(n, "dims", x->rank, axes) : 0;
     if (n->failed) return NULL;
     for (int d = 0; d < x->rank; d++)
         steps[d] = 1;

@@ -154,15 +154,63 @@ npu_status aten_native_dropout(struct pt2_node *n) {
 
 // ---- types -----------------------------------------------------------------------------------
 
-// A conversion that changes nothing is the tensor itself, unless a copy is asked for.
+static const json_t *argument(const struct pt2_node *n, const char *name) {
+    for (size_t k = 0; k < json_array_size(n->inputs); k++) {
+        const json_t *input = json_array_get(n->inputs, k);
+        const char *own = json_string_value(json_object_get(input, "name"));
+        if (own && !strcmp(own, name)) return json_object_get(input, "arg");
+    }
+    return NULL;
+}
+
+// How the file describes the first argument and the result.
+static bool described(struct pt2_node *n, const char *name, struct tensor_meta *x,
+                      struct tensor_meta *y) {
+    const json_t *arg = argument(n, name);
+    const char *own = arg ? schema_name(arg) : NULL;
+    const char *names[2] = {own ? own : "", n->nout ? n->out[0] : ""};
+    for (int k = 0; k < 2; k++) {
+        const json_t *meta = json_object_get(n->s->tensor_values, names[k]);
+        npu_status odd = meta ? schema_meta(meta, &n->m->symbols, "", k ? y : x) : NULL;
+        npu_status_free(odd);
+        if (!meta || odd) return false;
+    }
+    return true;
+}
+
+// Both lie in memory alike, as far as the file says.
+static bool same_strides(const struct tensor_meta *x, const struct tensor_meta *y) {
+    for (int d = 0; d < x->rank && d < y->rank; d++)
+        if (x->sizes[d] != 1 && x->strides[d] != y->strides[d]) return false;
+    return x->rank == y->rank;
+}
+
+// A conversion that changes nothing is the tensor itself, unless a copy is asked for. Types of the
+// file count: f64 is f32 here, but no view of it.
 static npu_status converted(struct pt2_node *n, const char *name, enum isa_dtype type) {
     struct graph_value *x = pt2_need(n, name), *y;
     struct pt2_tensor *t = pt2_tensor(n, name);
+    struct tensor_meta from, to;
     if (n->failed) return NULL;
-    if (type == x->dtype && t && strncmp(n->target, "_to_copy", 8) != 0)
-        return pt2_bind_same(n, 0, t);
+    const json_t *copy = argument(n, "copy"), *format = argument(n, "memory_format");
+    bool copies =
+        !strncmp(n->target, "_to_copy", 8) || json_is_true(json_object_get(copy, "as_bool"));
+    if (described(n, name, &from, &to))
+        copies |= from.dtype != to.dtype || !same_strides(&from, &to);
     NPU_TRY(pt2_cast(n, x, type, &y));
-    return pt2_bind(n, 0, y);
+    if (!t || type != x->dtype || copies) return pt2_bind(n, 0, y);
+    if (format && !json_object_get(format, "as_none")) return pt2_bind_beside(n, 0, t, y);
+    return pt2_bind_same(n, 0, t);
+}
+
+// The tensor itself where it has that order in memory already.
+npu_status aten_contiguous(struct pt2_node *n) {
+    struct graph_value *x = pt2_need(n, "self");
+    struct pt2_tensor *t = pt2_tensor(n, "self");
+    struct tensor_meta from, to;
+    if (n->failed || !t) return n->failed ? NULL : pt2_bind(n, 0, x);
+    if (!described(n, "self", &from, &to)) return pt2_bind_beside(n, 0, t, x);
+    return same_strides(&from, &to) ? pt2_bind_same(n, 0, t) : pt2_bind(n, 0, x);
 }
 
 npu_status aten_to(struct pt2_node *n) {

@@ -147,6 +147,20 @@ npu_status aten_unsqueeze(struct pt2_node *n) {
     return reshaped(n, "self", x->rank + 1, dims);
 }
 
+// A vector is a row, and a matrix of three dimensions has one column behind it.
+npu_status aten_atleast(struct pt2_node *n) {
+    const struct graph_value *x = value(n, "self");
+    int rank = n->target[8] - '0'; // atleast_2d
+    int64_t dims[3] = {1, 1, 1};
+    struct pt2_tensor *t;
+    NPU_TRY(self_view(n, "self", &t));
+    if (n->failed) return NULL;
+    if (x->rank >= rank) return pt2_bind_same(n, 0, t);
+    for (int d = 0; d < x->rank; d++)
+        dims[rank > 1 && x->rank == 1 ? 1 : d] = x->dims[d];
+    return reshaped(n, "self", rank, dims);
+}
+
 // Dimensions of size 1 of those that are named go, or all of them.
 npu_status aten_squeeze(struct pt2_node *n) {
     const struct graph_value *x = value(n, "self");
@@ -418,6 +432,27 @@ npu_status aten_expand(struct pt2_node *n) {
 npu_status aten_expand_as(struct pt2_node *n) {
     const struct graph_value *other = value(n, "other");
     return n->failed ? NULL : expanded(n, other->rank, other->dims);
+}
+
+npu_status aten_broadcast_tensors(struct pt2_node *n) {
+    struct graph_value **list;
+    struct view view = {.kind = VIEW_EXPAND};
+    int count = pt2_tensors(n, "tensors", &list);
+    if (n->failed) return NULL;
+    if (count != n->nout) return npu_fail(BAD_INPUT, "%d tensors, %d results", count, n->nout);
+    for (int k = 0; k < count; k++)
+        if (list[k] && list[k]->rank > view.rank) view.rank = list[k]->rank;
+    for (int d = 1; d <= view.rank; d++) // from the last on; take_view looks whether they fit
+        for (int k = 0; k < count; k++) {
+            int64_t own = list[k] && d <= list[k]->rank ? list[k]->dims[list[k]->rank - d] : 1;
+            if (k == 0 || own != 1) view.dims[view.rank - d] = own;
+        }
+    for (int k = 0; k < count; k++) {
+        struct pt2_tensor *t = pt2_listed(n, "tensors", (size_t)k);
+        if (!t) return npu_fail(BAD_INPUT, "item %d of the list is no tensor", k);
+        NPU_TRY(pt2_bind_view(n, k, t, &view));
+    }
+    return NULL;
 }
 
 // ---- the tensor itself -----------------------------------------------------------------------
