@@ -194,6 +194,27 @@ class Places(Case):
             with torch.no_grad():
                 self.same(f, torch.randn(4, 6), silent=False)
 
+    def test_changes_through_data(self):
+        def counted_before(x):
+            y = x + 1
+            y.add_(1)
+            y.data.mul_(3)
+            return y
+
+        for change in (
+            lambda x: x.data.add_(1),
+            lambda x: (x.data.mul_(2), x + 1),
+            lambda x: (x.data[0].add_(2), x)[1],
+            counted_before,
+        ):
+            self.same(change, torch.ones(3), silent=False)
+            torch._dynamo.reset()
+            call = torch.compile(change, backend="npu")
+            _, caught = self.warned(lambda: call(torch.ones(3)))
+            self.assertIn("through its .data", str(caught[-1].message))
+        self.same(lambda x: x.detach().add_(1), torch.ones(3))
+        self.same(lambda x: (x.detach()[0].mul_(2), x.add_(1))[1], torch.ones(3))
+
     def test_after_a_graph_break(self):
         def breaks(x):
             y, z = x.t(), x * 2

@@ -231,6 +231,7 @@ class _Run(torch.fx.Interpreter):
     def __init__(self, gm: torch.fx.GraphModule) -> None:
         super().__init__(gm, garbage_collect_values=False)
         self.constants: dict[str, torch.Tensor] = {}
+        self._versions: dict[torch.fx.Node, int] = {}  # of values, as last seen
 
     def run_node(self, n: torch.fx.Node) -> Any:
         """A node; what it changes in place must not overlap itself: torch.export would sum up the
@@ -238,9 +239,25 @@ class _Run(torch.fx.Interpreter):
         used = [self.env[m] for m in n.all_input_nodes if m.op != "get_attr"]
         before = [(x, x._version) for x in used if isinstance(x, torch.Tensor)]
         result = super().run_node(n)
-        if any(x._version != version and Layout.of(x).overlaps for x, version in before):
+        changed = [x for x, version in before if x._version != version]
+        if any(Layout.of(x).overlaps for x in changed):
             raise NotImplementedError(f"{n.name} changes elements that lie in the same memory")
+        if changed:
+            self._check_seen(n, {_storage(x) for x in changed})
+        if isinstance(result, torch.Tensor):
+            self._versions[n] = result._version
         return result
+
+    def _check_seen(self, n: torch.fx.Node, storages: set[int]) -> None:
+        """A change must be counted by all that lie in the same storage: what x.data changes is not
+        by x, and torch.export drops it."""
+        for node, version in self._versions.items():
+            x = self.env[node]
+            if _storage(x) not in storages:
+                continue
+            if x._version == version:
+                raise NotImplementedError(f"{n.name} changes {node.name} through its .data")
+            self._versions[node] = x._version
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         """A constant of the graph, faked once."""
