@@ -69,6 +69,20 @@ class Exported(Case):
         with self.assertRaises(npu.Error):
             npu.compile(exported, shapes={"x": (65, 16)})
 
+    def test_results_that_are_sizes(self):
+        class Sizes(nn.Module):
+            def forward(self, x):
+                return {"y": x + 1, "n": x.shape[0], "three": x.shape[0] * 3, "four": 4}
+
+        rows = torch.export.Dim("rows", min=2, max=64)
+        exported = torch.export.export(Sizes(), (torch.ones(6, 4),), dynamic_shapes={"x": {0: rows}})
+        program, x = npu.compile(exported, shapes={"x": (5, 4)}), torch.ones(5, 4)
+        for given in (x, x.numpy()):
+            got = program(given)
+            self.assertEqual([got[k] for k in ("n", "three", "four")], [5, 15, 4])
+            self.assertEqual({type(got[k]) for k in ("n", "three", "four")}, {int})
+        self.agree(program(x), Sizes()(x))
+
     def test_buffers_are_states(self):
         class Cache(nn.Module):
             def __init__(self):

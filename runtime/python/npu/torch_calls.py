@@ -11,7 +11,14 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import (
+    InputKind,
+    OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+)
 from torch.utils import _pytree as pytree
 
 from .errors import UsageError
@@ -36,6 +43,14 @@ def _check_constant(name: str, given: Any, exported: Any) -> None:
         )
 
 
+_NUMBERS: dict[type, type] = {SymIntArgument: int, SymFloatArgument: float, SymBoolArgument: bool}
+
+
+def _number(kind: type, value: Any) -> Any:
+    """A result that is Python's number: the program has it as a tensor of one element."""
+    return kind(value.item() if hasattr(value, "item") else value[()])
+
+
 class Calling:
     """How an exported program is called."""
 
@@ -46,8 +61,12 @@ class Calling:
         self.names = list(entry.forward_arg_names or []) if entry else []
         self.wanted = [s for s in signature.input_specs if s.kind == InputKind.USER_INPUT]
         self.keep = [i for i, s in enumerate(self.wanted) if isinstance(s.arg, TensorArgument)]
-        self.outputs = [
-            (isinstance(s.arg, TensorArgument), getattr(s.arg, "value", None))
+        self.outputs = [  # whether the program computes it, as which number, a constant's value
+            (
+                isinstance(s.arg, (TensorArgument, *_NUMBERS)),
+                _NUMBERS.get(type(s.arg)),
+                getattr(s.arg, "value", None),
+            )
             for s in signature.output_specs
             if s.kind == OutputKind.USER_OUTPUT
         ]
@@ -81,7 +100,10 @@ class Calling:
         if results is None:
             return None
         found = dict(zip((t.name for t in program.outputs), results))
-        flat = [found[f"out{i}"] if t else value for i, (t, value) in enumerate(self.outputs)]
+        flat: list[Any] = []
+        for i, (computed, number, constant) in enumerate(self.outputs):
+            value = found[f"out{i}"] if computed else constant
+            flat.append(_number(number, value) if number else value)
         for place, value in zip(self.keep, given):
             changed = found.get(f"{self.wanted[place].arg.name}.out")
             if changed is not None:
