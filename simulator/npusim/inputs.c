@@ -73,19 +73,25 @@ static npu_status draw(struct npusim *s, struct npusim_tensor *t) {
 }
 
 // --input NAME=FILE: inputs first, then state.
-static npu_status set_named(struct npusim *s, const struct npusim_pair *p, bool *given) {
+static npu_status set_named(struct npusim *s, const struct npusim_pair *p, bool *given,
+                            bool *given_state) {
     size_t i;
+    enum npu_role role = NPU_INPUT;
     npu_status st = npusim_tensors_find(&s->in, "input", p->name, &i);
-    if (!st) {
-        given[i] = true;
-        return write_file(s, NPU_INPUT, &s->in.item[i], p->value);
+    if (st) {
+        for (i = 0; i < s->state.n && strcmp(s->state.item[i].info.name, p->name) != 0;)
+            i++;
+        if (i == s->state.n) return st;
+        npu_status_free(st);
+        role = NPU_STATE;
+        given = given_state;
     }
-    for (i = 0; i < s->state.n; i++)
-        if (strcmp(s->state.item[i].info.name, p->name) == 0) {
-            npu_status_free(st);
-            return write_file(s, NPU_STATE, &s->state.item[i], p->value);
-        }
-    return st;
+    struct npusim_tensor *t = role == NPU_INPUT ? &s->in.item[i] : &s->state.item[i];
+    if (given[i])
+        return npu_fail(USAGE, "--input %s=%s: '%s' is given twice, but it takes one file", p->name,
+                        p->value, t->info.name);
+    given[i] = true;
+    return write_file(s, role, t, p->value);
 }
 
 // What states are before the run, kept when layers are to be compared.
@@ -102,13 +108,14 @@ static npu_status keep_states(struct npusim *s) {
 
 npu_status npusim_set_inputs(struct npusim *s) {
     struct diag faults = {0};
-    bool *given = ARENA_ARRAY(s->a, bool, s->in.n);
+    bool *given = ARENA_ARRAY(s->a, bool, s->in.n),
+         *given_state = ARENA_ARRAY(s->a, bool, s->state.n);
     if (s->o->inputs) {
         NPU_TRY(npusim_tensors_distinct(&s->in, "input"));
         NPU_TRY(npusim_check_folder("inputs", s->o->inputs));
     }
     for (int i = 0; i < s->o->input.n; i++)
-        diag_add(&faults, set_named(s, &s->o->input.item[i], given));
+        diag_add(&faults, set_named(s, &s->o->input.item[i], given, given_state));
     size_t found = 0;
     for (size_t i = 0; i < s->in.n; i++) {
         if (given[i]) continue;

@@ -84,9 +84,17 @@ static npu_status find(const struct npusim *s, const char *option, const char *n
 }
 
 npu_status npusim_outputs_find(struct npusim *s) {
-    struct npusim_tensor *t;
-    for (int i = 0; i < s->o->output.n; i++)
-        NPU_TRY(find(s, "output", s->o->output.item[i].name, &t));
+    struct npusim_tensor *t, *other;
+    for (int i = 0; i < s->o->output.n; i++) {
+        const struct npusim_pair *p = &s->o->output.item[i];
+        NPU_TRY(find(s, "output", p->name, &t));
+        for (int k = 0; k < i; k++) {
+            NPU_TRY(find(s, "output", s->o->output.item[k].name, &other));
+            if (t == other)
+                return npu_fail(USAGE, "--output %s=%s: '%s' is given twice, but it takes one file",
+                                p->name, p->value, t->info.name);
+        }
+    }
     for (int i = 0; i < s->o->expect.n; i++)
         NPU_TRY(find(s, "expect", s->o->expect.item[i].name, &t));
     if (s->o->outputs) NPU_TRY(npusim_tensors_distinct(&s->out, "output"));
