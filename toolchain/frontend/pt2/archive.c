@@ -256,6 +256,15 @@ npu_status archive_get(struct archive *a, const char *name, struct span *out) {
     return NULL;
 }
 
+npu_status archive_get_below(struct archive *a, const char *name, uint64_t limit,
+                             struct span *out) {
+    const struct archive_entry *e = map_get(&a->entries, name);
+    if (e && e->size > limit)
+        return npu_fail(BAD_INPUT, "entry '%s/%s' has %" PRIu64 " bytes unpacked, at most %" PRIu64,
+                        a->root, name, e->size, limit);
+    return archive_get(a, name, out);
+}
+
 int64_t archive_offset(const struct archive *a, struct span data) {
     uintptr_t at = (uintptr_t)data.data, first = (uintptr_t)a->bytes.data;
     return at >= first && at - first <= a->bytes.size ? (int64_t)(at - first) : -1;

@@ -39,6 +39,10 @@ NPU_MUST_USE npu_status archive_open(struct archive *a, struct span bytes, const
 // otherwise.
 NPU_MUST_USE npu_status archive_get(struct archive *a, const char *name, struct span *out);
 
+// As archive_get; an entry of more than `limit` bytes is BAD_INPUT and is not unpacked.
+NPU_MUST_USE npu_status archive_get_below(struct archive *a, const char *name, uint64_t limit,
+                                          struct span *out);
+
 // Where the bytes of an entry stand in the file; -1: it was unpacked.
 int64_t archive_offset(const struct archive *a, struct span data);
 

@@ -9,13 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { SCHEMA_MAJOR = 8 };
+enum { SCHEMA_MAJOR = 8, DOCUMENT_MAX_BYTES = 256 << 20 };
 
 // ---- documents -------------------------------------------------------------------------------
 
 static npu_status parse(struct schema *s, const char *name, json_t **out) {
     struct span text;
-    NPU_TRY(archive_get(s->archive, name, &text));
+    NPU_TRY(archive_get_below(s->archive, name, DOCUMENT_MAX_BYTES, &text));
     json_error_t error;
     *out = json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, &error);
     if (*out) return NULL;

@@ -186,8 +186,12 @@ Test(archive, deflated_entries_that_are_damaged, .init = deflated, .fini = teard
     while (memcmp(bytes + entry, "PK\x01\x02", 4) || memcmp(bytes + entry + 46, "model/models", 12))
         entry++;
     bytes[local + 25] = bytes[entry + 27] = 0x7f; // 2 GB
-    refused(NPU_BAD_INPUT, "deflated bytes declare");
+    refused(NPU_BAD_INPUT, "bytes unpacked, at most 268435456");
     bytes[local + 25] = bytes[entry + 27] = 0;
+    uint8_t third = bytes[local + 24];
+    bytes[local + 24] = bytes[entry + 26] = 0xff; // 16 MB
+    refused(NPU_BAD_INPUT, "deflated bytes declare");
+    bytes[local + 24] = bytes[entry + 26] = third;
     bytes[local + 22] ^= 1;
     bytes[entry + 24] ^= 1;
     refused(NPU_BAD_INPUT, "its deflated bytes are damaged");
