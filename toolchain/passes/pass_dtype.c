@@ -6,7 +6,7 @@
 //   (the vector engine computes in f32
 //     anyway); an addend of a chain that is below the type's lowest value is an additive mask and
 //     becomes that lowest value; an operand of a kernel that overflows keeps the whole node in f32,
-//     listed in the report
+//     listed in the report; a number that a chain selects last becomes the lowest or largest value
 //   a chain's operand that is repeated over the result (bias, scale) stays f32 too
 #include <float.h>
 #include <math.h>
@@ -176,6 +176,24 @@ static npu_status convert(struct pass_context *c, struct graph_value *from, enum
     return graph_add_map(c->g, from->name, 1, in, &none, t, before, out);
 }
 
+// A number that a chain selects last, as a filled mask does, is the result: one that overflows the
+// type becomes the lowest or largest value.
+static void keep_selected(struct graph_node *n, enum isa_dtype t) {
+    int stages = n->has_chain ? chain_length(&n->chain) : 0;
+    if (!stages || n->chain.st[stages - 1].op != ISA_VOP_SEL) return;
+    const struct isa_stage *last = &n->chain.st[stages - 1];
+    for (int k = 0; k < ISA_IMMS; k++) {
+        bool elsewhere = false;
+        for (int i = 0; i < stages - 1; i++)
+            elsewhere |=
+                n->chain.st[i].a == ISA_SRC_IMM0 + k || n->chain.st[i].b == ISA_SRC_IMM0 + k;
+        if (elsewhere || (last->a != ISA_SRC_IMM0 + k && last->b != ISA_SRC_IMM0 + k)) continue;
+        float v = num_float((uint32_t)n->chain.imm[k]);
+        if (isfinite(v) && isinf((double)num_round_to((int)t, v)))
+            n->chain.imm[k] = (int64_t)num_bits((float)(v < 0 ? -largest(t) : largest(t)));
+    }
+}
+
 static npu_status narrow_node(const struct narrowing *r, struct graph_node *n) {
     struct pass_context *c = r->c;
     enum isa_dtype t = r->to;
@@ -196,6 +214,7 @@ static npu_status narrow_node(const struct narrowing *r, struct graph_node *n) {
         if (!replaced(v->dtype, t)) continue;
         if (!keep) {
             v->dtype = t;
+            keep_selected(n, t);
         } else {
             struct graph_value *narrow;
             NPU_TRY(convert(c, v, t, n->next, &narrow));
