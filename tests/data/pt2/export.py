@@ -255,6 +255,25 @@ def edges(x, y, a, b, i, j, u, base):
             base.abs() ** 1e-39, u.clamp(-1, 2), u.clamp_min(-1), u.clamp(1, 5))
 
 
+def filled(x, mask):
+    """Rows filled with numbers that halves cannot hold."""
+    return (x.masked_fill(mask, -1e9).softmax(-1), torch.where(mask, -1e9, x * 0.5).softmax(-1), (torch.where(mask, x, 1e6) > 1e4).float())
+
+
+def nearest(row, image, ints):
+    """The elements that nearest takes are computed in floats of 32 bits."""
+    def up(v, scale, mode="nearest"):
+        return F.interpolate(v, scale_factor=scale, mode=mode)
+    return (up(image, (1.0, 0.6)), up(image, (2.1, 1.05)), up(image, (0.6, 0.6), "nearest-exact"), up(image, 2.0, "nearest-exact"), up(row, 0.6),
+            up(row, 1.05), up(row, 2.05), up(row, 1.7, "nearest-exact"), F.interpolate(row, 7), F.interpolate(image, (7, 13)), up(ints, (1.0, 0.6)))
+
+
+def long_rows(x, i):
+    """More elements than one instruction reduces: 8 of the input, the rest zeros."""
+    x, i = (torch.cat([F.pad(v[:, :4], (5, 65526)), F.pad(v[:, 4:], (0, 4462))], 1) for v in (x, i))
+    return x.argmax(-1), x.argmin(), x.max(-1)[1], i.argmin(-1, keepdim=True)
+
+
 def branches(x):
     return torch.cond(x.sum() > 0, lambda v: (v * 2, v + 1), lambda v: (v - 1, v.sin()), (x,))
 
@@ -268,6 +287,13 @@ def edge_inputs():
     i, j = torch.tensor([5, -(2**63), 3, -(2**63), 2**63 - 1, -7]), torch.tensor([3, 3, -2, -1, 2, 7])
     base = torch.tensor([2e19, -3e38, 1e-6, -1e-6, 0.0, 1.0, 1.001, 2.0, -5.0, 1e10, inf, nan, -inf])
     return (*pairs, a, b, i, j, torch.tensor([0, 1, 7], dtype=torch.uint8), base)
+
+
+def long_inputs():
+    x, i = R(3, 8).abs(), torch.zeros(2, 8, dtype=torch.int64)
+    x[0, [5, 7]], x[1, [3, 6]], x[2, 4], x[0, 2] = 9.0, 9.0, float("nan"), -1.0
+    i[0, 6], i[1, [1, 5]] = -(2**63), -4
+    return x, i
 
 
 def order_inputs():
@@ -305,6 +331,9 @@ def cases():
         "decoder": (Decoder(), (torch.tensor([[5]]),),
                     {"state": ["at", "seen", "layers.0.k", "layers.0.v"], "steps": [5, 11, 2, 2, 23, 0, 7, 19]}),
         "places": (Places(), (R(2, 8),), {"places": True}),
+        "filled": (Call(filled), (R(4, 8), torch.tensor([[False], [True], [False], [True]]) | (torch.arange(8) > 5)), {}),
+        "nearest": (Call(nearest), (R(1, 2, 10), R(1, 2, 3, 10), torch.randint(0, 9, (1, 1, 3, 10), dtype=torch.uint8)), {}),
+        "long-rows": (Call(long_rows), long_inputs(), {}),
         "edges": (Call(edges), edge_inputs(), {}),
         "order-odd": (Call(order_odd), order_inputs(), {}),
         "order": (Call(order), (R(2, 4, 5), R(1, 3000), R(5, 3)), {}),
