@@ -112,7 +112,12 @@ static npu_status run(struct lower *L, struct reduction *r) {
     int64_t bytes[6] = {lower_stream_bytes(&s.x),        s.acc_bytes,
                         lower_stream_bytes(&s.out),      lower_stream_bytes(&s.extra[1]),
                         lower_stream_bytes(&s.extra[2]), s.temp_bytes};
-    if (t.bytes > lower_spm(L, true) || !dims_fit) return lower_no_fit(L, 6, names, bytes);
+    if (!dims_fit)
+        return npu_fail(NO_FIT,
+                        "kernel '%s' (reduce): one instruction reduces up to 65536 elements per "
+                        "dimension",
+                        L->node->name);
+    if (t.bytes > lower_spm(L, true)) return lower_no_fit(L, 6, names, bytes);
     L->kernel->estimate_cycles += t.cycles;
     L->kernel->vector_elems += lower_elems(r->rank, r->size);
     lower_stream_open(L, &s.x);

@@ -319,6 +319,40 @@ npu_status build_integer_product(const struct build *b, struct graph_value *x,
     return build_reduce(b, *out, "sum", 1, (int64_t[]){(*out)->rank - 2}, false, out);
 }
 
+// One instruction reduces up to 65536 elements. More are rows of a matrix, its last one filled with
+// the last element, which then comes after itself: the largest of each row, then the row.
+npu_status build_argmax(const struct build *b, struct graph_value *x, int axis, bool keepdims,
+                        struct graph_value **out) {
+    enum { MOST = 65536, PART = 4096 };
+    struct graph_value *most, *where, *number;
+    int64_t dims[GRAPH_MAX_RANK], outer = 1, inner = 1, axes[1] = {axis};
+    const int64_t size = x->dims[axis], count = (size + PART - 1) / PART,
+                  part = (size + count - 1) / (count ? count : 1);
+    if (size <= MOST) return build_reduce(b, x, "argmax", 1, axes, keepdims, out);
+    int rank = 0;
+    for (int d = 0; d < x->rank; d++) {
+        *(d < axis ? &outer : &inner) *= d == axis ? 1 : x->dims[d];
+        if (d != axis || keepdims) dims[rank++] = d == axis ? 1 : x->dims[d];
+    }
+    NPU_TRY(build_reshape(b, x, 3, (int64_t[]){outer, size, inner}, &x));
+    if (count * part > size)
+        NPU_TRY(build_pad(b, x, (int64_t[]){0, 0, 0}, (int64_t[]){0, count * part - size, 0},
+                          "edge", 0, &x));
+    NPU_TRY(build_reshape(b, x, 4, (int64_t[]){outer, count, part, inner}, &x));
+    NPU_TRY(build_reduce(b, x, "max", 1, (int64_t[]){2}, true, &most));
+    NPU_TRY(build_reduce(b, x, "argmax", 1, (int64_t[]){2}, true, &where));
+    NPU_TRY(build_argmax(b, most, 1, true, &most));
+    int64_t *numbers = ARENA_ARRAY(b->arena, int64_t, (size_t)count);
+    for (int64_t k = 0; k < count; k++)
+        numbers[k] = k;
+    number = build_new_ints(b, 3, (int64_t[]){count, 1, 1}, numbers);
+    double length = (double)part;
+    NPU_TRY(build_map(b, ISA_I64, "mul $0; add in2 =tmp; mov in0; eq in1; mul tmp", &length, 3,
+                      (struct graph_value *[]){number, most, where}, &where));
+    NPU_TRY(build_reduce(b, where, "sum", 1, (int64_t[]){1}, true, &where));
+    return build_reshape(b, where, rank, dims, out);
+}
+
 // Each element and the one before it, then two more, four more: y[i] += y[i - 2^k]. An element that
 // is not finite reaches those after it only.
 npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis, bool exclusive,

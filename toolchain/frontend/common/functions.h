@@ -47,6 +47,9 @@ NPU_MUST_USE npu_status build_floor_division(const struct build *b, struct graph
 // The angle of (x, y): f32.
 NPU_MUST_USE npu_status build_atan2(const struct build *b, struct graph_value *y,
                                     struct graph_value *x, struct graph_value **out);
+// The index of the first of the largest elements along axis: i64.
+NPU_MUST_USE npu_status build_argmax(const struct build *b, struct graph_value *x, int axis,
+                                     bool keepdims, struct graph_value **out);
 // Running sums along axis, of integers modulo 2^64 and then saturated.
 NPU_MUST_USE npu_status build_cumsum(const struct build *b, struct graph_value *x, int axis,
                                      bool exclusive, bool reverse, struct graph_value **out);

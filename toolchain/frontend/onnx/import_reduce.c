@@ -73,15 +73,16 @@ npu_status import_argmax(struct onnx_node *n) {
     struct graph_value *x = n->in[0], *y;
     int axis;
     NPU_TRY(onnx_axis(n, onnx_int(n, "axis", 0), x->rank, &axis));
-    int64_t axes[1] = {axis};
     bool last = onnx_int(n, "select_last_index", 0) != 0;
     double size = (double)x->dims[axis];
     if (!x->dims[axis]) return npu_fail(BAD_INPUT, "dimension %d of '%s' is empty", axis, x->name);
-    // Negated, unsigned integers need a signed type.
-    enum isa_dtype type = isa_dtype_is_int(x->dtype) ? ISA_I64 : x->dtype;
-    if (!strcmp(n->op, "ArgMin")) NPU_TRY(onnx_map(n, type, "neg", NULL, 1, &x, &x));
+    // Unsigned integers need a signed type; -1 - x exists for every integer.
+    bool whole = isa_dtype_is_int(x->dtype);
+    enum isa_dtype type = whole ? ISA_I64 : x->dtype;
+    if (!strcmp(n->op, "ArgMin"))
+        NPU_TRY(onnx_map(n, type, whole ? "rsub -1" : "neg", NULL, 1, &x, &x));
     if (last) NPU_TRY(reversed(n, x, axis, &x));
-    NPU_TRY(onnx_reduce(n, x, "argmax", 1, axes, onnx_int(n, "keepdims", 1) != 0, &y));
+    NPU_TRY(build_argmax(&n->b, x, axis, onnx_int(n, "keepdims", 1) != 0, &y));
     if (last) {
         double top = size - 1;
         NPU_TRY(onnx_map(n, ISA_I64, "rsub $0", &top, 1, &y, &y));

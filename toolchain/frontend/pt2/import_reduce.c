@@ -49,12 +49,11 @@ npu_status aten_reduce(struct pt2_node *n) {
 
 static npu_status where_largest(struct pt2_node *n, struct graph_value *x, int axis, bool most,
                                 bool keepdim, struct graph_value **out) {
-    int64_t axes[1] = {axis};
     // Unsigned integers need a signed type; -1 - x exists for every integer.
     bool whole = isa_dtype_is_int(x->dtype);
     enum isa_dtype type = whole ? ISA_I64 : x->dtype;
     if (!most) NPU_TRY(build_map(&n->b, type, whole ? "rsub -1" : "neg", NULL, 1, &x, &x));
-    return build_reduce(&n->b, x, "argmax", 1, axes, keepdim, out);
+    return build_argmax(&n->b, x, axis, keepdim, out);
 }
 
 npu_status aten_argmax(struct pt2_node *n) {
