@@ -116,6 +116,22 @@ class Exported(Case):
             with self.assertRaisesRegex(npu.UsageError, "state 'cache'"):
                 program.states["cache"] = torch.ones(8, 4)
 
+    def test_a_parameter_that_changes_is_a_state(self):
+        class Doubles(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(3))
+
+            def forward(self, x):
+                self.scale.mul_(2)
+                return x * self.scale
+
+        with torch.no_grad():
+            program = npu.compile(torch.export.export(Doubles(), (torch.ones(3),)))
+        self.assertEqual(list(program.states), ["scale"])
+        for i in range(1, 4):
+            self.agree(program(torch.ones(3)), torch.full((3,), 2.0**i))
+
     def test_a_state_may_be_called_like_an_input(self):
         class Adds(nn.Module):
             def __init__(self):

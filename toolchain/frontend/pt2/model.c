@@ -66,7 +66,7 @@ static npu_status import_stored(struct importer *m, struct scope *s, const json_
         failed = NULL;
     }
     NPU_TRY(failed);
-    if (v->tensor && !strcmp(kind->kind, "buffer")) {
+    if (v->tensor && strcmp(kind->kind, "tensor_constant") != 0) { // a parameter may change too
         v->tensor->buffer = true;
         if (!v->tensor->state) v->tensor->state = tensor;
         map_put(&m->buffers, tensor, v->tensor);
