@@ -145,11 +145,11 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
     case KEY_EXPECTS: o->expects = arg; break;
     case KEY_TAG: o->tag = arg; break;
     case KEY_RTOL:
-        number(p, "rtol", arg, 0, INFINITY, &o->rtol);
+        number(p, "rtol", arg, 0, HUGE_VAL, &o->rtol);
         o->tolerance = true;
         break;
     case KEY_ATOL:
-        number(p, "atol", arg, 0, INFINITY, &o->atol);
+        number(p, "atol", arg, 0, HUGE_VAL, &o->atol);
         o->tolerance = true;
         break;
     case KEY_MIN_COSINE:
